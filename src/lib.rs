@@ -1,10 +1,24 @@
 //! toolrack
+mod catalog;
 mod digest;
 mod embed;
+mod engine;
 mod error;
+mod index;
+mod lexical;
 mod score;
+mod select;
+mod session;
+mod text;
+mod working_set;
+pub use catalog::*;
 pub use embed::{Embedder, EmbedderProfile, Progress, StaticEmbedder};
-#[cfg(feature = "onnx")]
-pub use embed::{OnnxEmbedder, OnnxOptions, Pooling};
+pub use engine::*;
 pub use error::{Error, ErrorKind, Result};
+pub use index::*;
+pub use lexical::*;
 pub use score::Score;
+pub use select::*;
+pub use session::*;
+pub use working_set::*;
+pub use text::{EstimatedTokens, TokenCount, TokenCounter};

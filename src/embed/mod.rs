@@ -1,6 +1,6 @@
 //! Text to vector: the [`Embedder`] trait and what every implementation is held to.
 
-#[cfg(feature = "onnx")]
+#[cfg(any())]
 mod onnx;
 mod manifest;
 mod profile;
@@ -9,7 +9,7 @@ mod vectors;
 
 #[cfg(feature = "onnx-hub")]
 pub use fastembed::EmbeddingModel as HubModel;
-#[cfg(feature = "onnx")]
+#[cfg(any())]
 pub use onnx::{OnnxEmbedder, OnnxOptions, Pooling};
 pub use profile::EmbedderProfile;
 pub use static_model::StaticEmbedder;

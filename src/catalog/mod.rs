@@ -1,0 +1,199 @@
+//! The list of all tools, in immutable versions.
+
+mod names;
+mod policy;
+mod provider_name;
+mod raw;
+mod reader;
+mod refresh;
+mod schema;
+mod snapshot;
+mod tool;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+
+pub use policy::{Risk, ToolPolicy};
+pub use provider_name::MAX_PROVIDER_NAME;
+
+pub use reader::{Builtin, Listing, Problem, Reader, Shape};
+pub use refresh::{CatalogDiff, SourceUpdate};
+pub(crate) use schema::{SchemaText, schema_text};
+pub use snapshot::{Snapshot, SourceStatus};
+pub use tool::{DEFAULT_NAMESPACE, Tool, ToolBuilder, ToolId};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Name of the source of tools that were given without one.
+const DEFAULT_SOURCE: &str = "catalog";
+
+/// The list of all tools, published as immutable [`Snapshot`]s.
+///
+/// Readers take the current snapshot without waiting and keep it for as long as they like; a
+/// refresh builds the next one aside and swaps it in whole. Cloning gives another handle on the
+/// same catalog.
+///
+/// # Example: a refresh that fails changes nothing
+/// ```
+/// use toolrack::{Catalog, Listing, SourceUpdate};
+///
+/// let catalog = Catalog::parse(r#"[{"name": "read_file"}, {"name": "write_file"}]"#)?;
+/// let before = catalog.snapshot();
+///
+/// let twice = Listing::parse(r#"[{"name": "a"}, {"name": "a"}]"#)?;
+/// let error = catalog.refresh("files", twice).unwrap_err();
+/// assert!(error.to_string().contains("tool 0 ('a')") && error.to_string().contains("tool 1 ('a')"));
+/// assert_eq!(catalog.snapshot().version(), before.version());
+///
+/// let diff = catalog.refresh("files", Listing::parse(r#"[{"name": "a"}]"#)?)?;
+/// assert_eq!(diff.added.len(), 1);
+/// assert_eq!((before.len(), catalog.snapshot().len()), (2, 3));
+///
+/// catalog.refresh("files", SourceUpdate::Unreachable("timed out".into()))?;
+/// assert_eq!(catalog.snapshot().len(), 3);
+/// # Ok::<(), toolrack::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Catalog {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    current: ArcSwap<Snapshot>,
+    /// Held while the next snapshot is made, so that two refreshes cannot lose one another's work.
+    writer: Mutex<()>,
+}
+
+impl Catalog {
+    /// A catalog without tools, to be filled by [`refresh`](Self::refresh) as sources answer.
+    pub fn empty() -> Self {
+        let snapshot =
+            Snapshot::assemble(0, Vec::new(), Default::default(), Default::default());
+        // Nothing cannot be listed twice.
+        let snapshot = snapshot.unwrap_or_else(|error| unreachable!("{error}"));
+        let shared = Shared { current: ArcSwap::from_pointee(snapshot), writer: Mutex::new(()) };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The catalog in the file at `path`, in any format that a [`Reader`] knows.
+    ///
+    /// Definitions that cannot be read are left out and reported by [`Snapshot::problems`]; the
+    /// source is called by the path.
+    ///
+    /// # Errors
+    /// As [`Reader::read`], and [`ErrorKind::DuplicateTool`] or [`ErrorKind::EmptyCatalog`].
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        let source = path.as_ref().display().to_string();
+        Self::from_listing(source, Reader::new().read(path)?)
+    }
+
+    /// The catalog in `text`; like [`read`](Self::read).
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), without the file.
+    pub fn parse(text: &str) -> Result<Self> {
+        Self::from_listing(DEFAULT_SOURCE, Reader::new().parse(text)?)
+    }
+
+    /// A catalog of tools that were built.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DuplicateTool`] or [`ErrorKind::EmptyCatalog`].
+    pub fn from_tools(tools: impl IntoIterator<Item = Tool>) -> Result<Self> {
+        Self::from_listing(DEFAULT_SOURCE, Listing::from_tools(tools))
+    }
+
+    /// A catalog of one listing from `source`.
+    ///
+    /// A listing that ends in an announced further page is taken as it is and reported in
+    /// [`Snapshot::problems`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::DuplicateTool`], or [`ErrorKind::EmptyCatalog`] when no definition could be
+    /// read.
+    pub fn from_listing(source: impl Into<String>, mut listing: Listing) -> Result<Self> {
+        if listing.tools.is_empty() && listing.builtins.is_empty() {
+            return Err(match listing.problems.first() {
+                None => Error::new(
+                    ErrorKind::EmptyCatalog,
+                    "the listing holds no tool: add at least one tool definition",
+                ),
+                Some(first) => Error::new(
+                    ErrorKind::EmptyCatalog,
+                    format!(
+                        "none of the {} definitions can be read, the first because {first}",
+                        listing.problems.len()
+                    ),
+                ),
+            });
+        }
+        let incomplete = listing.incomplete.take();
+        if let Some(reason) = incomplete {
+            let error = Error::new(ErrorKind::IncompleteListing, reason);
+            listing.problems.push(error.into());
+        }
+        let catalog = Self::empty();
+        catalog.refresh(source, listing)?;
+        Ok(catalog)
+    }
+
+    /// The current snapshot. Never waits.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.shared.current.load_full()
+    }
+
+    /// Takes in what became of `source`: a [`Listing`] or another [`SourceUpdate`].
+    ///
+    /// An engine over this catalog does not see the change before
+    /// [`Engine::sync`](crate::Engine::sync); refresh through
+    /// [`Engine::refresh`](crate::Engine::refresh) to do both in one step.
+    ///
+    /// # Errors
+    /// [`ErrorKind::IncompleteListing`] or [`ErrorKind::DuplicateTool`]; nothing has changed then.
+    pub fn refresh(
+        &self,
+        source: impl Into<String>,
+        update: impl Into<SourceUpdate>,
+    ) -> Result<CatalogDiff> {
+        self.refresh_all(vec![(source.into(), update.into())])
+    }
+
+    /// Takes in the state of several sources in one version step.
+    ///
+    /// # Errors
+    /// As [`refresh`](Self::refresh); nothing has changed then, in any source.
+    pub fn refresh_all(&self, updates: Vec<(String, SourceUpdate)>) -> Result<CatalogDiff> {
+        self.refresh_with(updates, |_, _| Ok(()))
+    }
+
+    /// Like [`refresh_all`](Self::refresh_all); `before_publishing` may still refuse the next
+    /// snapshot.
+    pub(crate) fn refresh_with(
+        &self,
+        updates: Vec<(String, SourceUpdate)>,
+        before_publishing: impl FnOnce(&Arc<Snapshot>, &CatalogDiff) -> Result<()>,
+    ) -> Result<CatalogDiff> {
+        // A panic of another writer left the old snapshot in place, which is a good one.
+        let _writing = self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let (snapshot, diff) = refresh::next(&self.snapshot(), updates)?;
+        if let Some(snapshot) = snapshot {
+            let snapshot = Arc::new(snapshot);
+            before_publishing(&snapshot, &diff)?;
+            self.shared.current.store(snapshot);
+        }
+        Ok(diff)
+    }
+}
+
+impl fmt::Debug for Catalog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let snapshot = self.snapshot();
+        f.debug_struct("Catalog")
+            .field("version", &snapshot.version())
+            .field("tools", &snapshot.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,164 @@
+//! One immutable version of the catalog.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::names::Names;
+use super::reader::Builtin;
+use super::tool::{Tool, ToolId};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Health of one source of tools.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct SourceStatus {
+    /// Tools of this source in the snapshot.
+    pub tools: usize,
+    /// Why the source did not answer last time; its tools are those of its last good answer.
+    pub stale: Option<String>,
+    /// Snapshot version in which the source last answered.
+    pub answered: u64,
+    /// Definitions of its last answer that were left out, each with its reason.
+    pub problems: Vec<String>,
+}
+
+/// A tool with where it came from.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub tool: Tool,
+    pub source: Arc<str>,
+    /// Where it was read, for errors.
+    pub place: String,
+}
+
+/// An immutable, versioned list of tools in a fixed order.
+///
+/// Whoever holds a snapshot sees one consistent state for as long as it is held, whatever is
+/// refreshed meanwhile. The order of tools (source by source, as listed, later additions last) is
+/// the order that breaks ties everywhere.
+#[derive(Debug)]
+pub struct Snapshot {
+    version: u64,
+    entries: Vec<Entry>,
+    builtins: BTreeMap<Arc<str>, Vec<Builtin>>,
+    sources: BTreeMap<Arc<str>, SourceStatus>,
+    names: Names,
+}
+
+impl Snapshot {
+    pub(crate) fn assemble(
+        version: u64,
+        entries: Vec<Entry>,
+        builtins: BTreeMap<Arc<str>, Vec<Builtin>>,
+        mut sources: BTreeMap<Arc<str>, SourceStatus>,
+    ) -> Result<Self> {
+        let mut places: HashMap<&ToolId, &Entry> = HashMap::with_capacity(entries.len());
+        for entry in &entries {
+            if let Some(first) = places.insert(entry.tool.id(), entry) {
+                return Err(Error::new(
+                    ErrorKind::DuplicateTool,
+                    format!(
+                        "tool {} is defined twice, at {} ({}) and at {} ({}): rename one or give \
+                         each source its own namespace",
+                        entry.tool.id(),
+                        first.place,
+                        first.source,
+                        entry.place,
+                        entry.source
+                    ),
+                ));
+            }
+        }
+        for status in sources.values_mut() {
+            status.tools = 0;
+        }
+        for entry in &entries {
+            if let Some(status) = sources.get_mut(&entry.source) {
+                status.tools += 1;
+            }
+        }
+        let tools: Vec<&Tool> = entries.iter().map(|entry| &entry.tool).collect();
+        let names = Names::of(tools.into_iter());
+        Ok(Self { version, entries, builtins, sources, names })
+    }
+
+    /// Counts up by one with every published change.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// How many tools there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is no tool.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The tools in catalog order.
+    pub fn tools(&self) -> impl ExactSizeIterator<Item = &Tool> {
+        self.entries.iter().map(|entry| &entry.tool)
+    }
+
+    /// The tool of that id.
+    pub fn get(&self, id: &ToolId) -> Option<&Tool> {
+        self.row(id).map(|row| self.tool(row))
+    }
+
+    /// The tool that a provider knows by `name`, the reverse of
+    /// [`provider_name`](Self::provider_name).
+    pub fn by_provider_name(&self, name: &str) -> Option<&Tool> {
+        self.names.by_provider(name).map(|row| self.tool(row))
+    }
+
+    /// The name under which a provider is told of the tool: at most 64 of `[a-zA-Z0-9_-]`.
+    pub fn provider_name(&self, id: &ToolId) -> Option<&str> {
+        self.row(id).map(|row| self.names.provider_name(row))
+    }
+
+    /// The providers' built-in tools, source by source.
+    pub fn builtins(&self) -> impl Iterator<Item = &Builtin> {
+        self.builtins.values().flatten()
+    }
+
+    /// The sources by name.
+    pub fn sources(&self) -> impl Iterator<Item = (&str, &SourceStatus)> {
+        self.sources.iter().map(|(name, status)| (&**name, status))
+    }
+
+    /// Definitions that were left out when the current tools were read, each with its reason.
+    pub fn problems(&self) -> impl Iterator<Item = &str> {
+        self.sources.values().flat_map(|status| &status.problems).map(String::as_str)
+    }
+
+    pub(crate) fn namespaces(&self, eligible: &dyn Fn(usize) -> bool) -> BTreeSet<&str> {
+        let rows = self.entries.iter().enumerate().filter(|(row, _)| eligible(*row));
+        rows.map(|(_, entry)| entry.tool.namespace()).collect()
+    }
+
+    pub(crate) fn tool(&self, row: usize) -> &Tool {
+        &self.entries[row].tool
+    }
+
+    pub(crate) fn row(&self, id: &ToolId) -> Option<usize> {
+        self.names.by_id(&id.to_string())
+    }
+
+    pub(crate) fn names(&self) -> &Names {
+        &self.names
+    }
+
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    pub(crate) fn parts(
+        &self,
+    ) -> (BTreeMap<Arc<str>, Vec<Builtin>>, BTreeMap<Arc<str>, SourceStatus>) {
+        (self.builtins.clone(), self.sources.clone())
+    }
+}

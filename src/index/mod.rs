@@ -1,0 +1,264 @@
+//! One snapshot made searchable.
+
+mod dense;
+mod fusion;
+mod top_k;
+mod vectors;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+
+pub(crate) use dense::DenseIndex;
+pub use fusion::Fusion;
+pub(crate) use top_k::top_k;
+pub use vectors::VectorCache;
+use vectors::text_key;
+
+use crate::catalog::Snapshot;
+use crate::embed::{Embedder, Progress, UnitVector, embed_documents};
+use crate::error::{Error, Result};
+use crate::lexical::{FieldWeights, LexicalIndex, LexicalScores, QueryTerms};
+use crate::text::{TokenCount, TokenCounter, dense_text};
+
+/// What building an index did.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct BuildReport {
+    /// Tools whose text was embedded.
+    pub embedded: usize,
+    /// Tools whose vector was known already.
+    pub reused: usize,
+    /// Tools without a vector, ranked by the lexical arm alone.
+    pub missing: usize,
+    /// Why a given cache was not used.
+    pub cache_refused: Option<String>,
+    /// Why tools are missing.
+    pub failure: Option<String>,
+    /// How long the build took.
+    pub elapsed: Duration,
+}
+
+/// N x D row-normalised matrix and lexical index over one snapshot.
+pub(crate) struct ToolIndex {
+    pub snapshot: Arc<Snapshot>,
+    pub lexical: LexicalIndex,
+    pub dense: Option<DenseIndex>,
+    pub embedder: Option<Arc<dyn Embedder>>,
+    /// Key of each row's text.
+    keys: Vec<String>,
+    /// Tokens of each row's definition.
+    pub costs: Vec<TokenCount>,
+    pub report: BuildReport,
+}
+
+/// Both arms' scores of every row.
+pub(crate) struct ArmScores {
+    /// `None` when the dense arm has no say.
+    pub cosines: Option<Vec<f32>>,
+    pub lexical: LexicalScores,
+    /// Why the dense arm has no say although it should.
+    pub degraded: Option<String>,
+}
+
+/// What an index is built from, besides the snapshot.
+pub(crate) struct IndexParts<'a> {
+    pub embedder: Option<Arc<dyn Embedder>>,
+    pub weights: FieldWeights,
+    pub counter: &'a dyn TokenCounter,
+    pub known: Option<&'a VectorCache>,
+    pub progress: &'a mut dyn FnMut(Progress),
+}
+
+impl ToolIndex {
+    /// Builds the index, embedding only texts whose vectors are not known.
+    ///
+    /// A failing embedder is no failure of the build: the rows stay missing and the report says so.
+    pub(crate) fn build(snapshot: Arc<Snapshot>, parts: IndexParts<'_>) -> Result<Self> {
+        let started = std::time::Instant::now();
+        let lexical = LexicalIndex::build(snapshot.tools(), &parts.weights)?;
+        let costs = snapshot.tools().map(|tool| parts.counter.count(&cost_text(tool))).collect();
+        let mut report = BuildReport::default();
+        let mut keys = Vec::new();
+        let mut dense = None;
+        if let Some(embedder) = &parts.embedder {
+            let texts: Vec<String> = snapshot.tools().map(dense_text).collect();
+            keys = texts.iter().map(|text| text_key(text)).collect();
+            let known = match parts.known.map(|cache| (cache, cache.check(&**embedder))) {
+                Some((cache, Ok(()))) => Some(cache),
+                Some((_, Err(error))) => {
+                    report.cache_refused = Some(error.to_string());
+                    None
+                }
+                None => None,
+            };
+            dense = Some(fill(&**embedder, &texts, &keys, known, parts.progress, &mut report));
+        }
+        report.elapsed = started.elapsed();
+        Ok(Self { snapshot, lexical, dense, embedder: parts.embedder, keys, costs, report })
+    }
+
+    /// Both arms' scores for `queries`, combined over the queries by the greater score.
+    ///
+    /// Each query is a list of texts with weights: their vectors are summed, their terms united.
+    pub(crate) fn score(
+        &self,
+        queries: &[Vec<(String, f32)>],
+        eligible: Option<&[bool]>,
+        use_dense: bool,
+    ) -> Result<Vec<ArmScores>> {
+        let mut cosines: Vec<Option<Vec<f32>>> = vec![None; queries.len()];
+        let mut degraded = None;
+        if let (Some(embedder), Some(dense), true) = (&self.embedder, &self.dense, use_dense) {
+            if dense.n_present() == 0 && !self.snapshot.is_empty() {
+                degraded = self.report.failure.clone();
+            } else {
+                match query_vectors(&**embedder, queries) {
+                    Ok(vectors) => {
+                        let some: Vec<UnitVector> = vectors.iter().flatten().cloned().collect();
+                        let mut products = dense.cosines_of(&some).into_iter();
+                        for (slot, vector) in cosines.iter_mut().zip(&vectors) {
+                            *slot = vector.as_ref().and_then(|_| products.next());
+                        }
+                        if !dense.is_complete() {
+                            degraded = self.report.failure.clone();
+                        }
+                    }
+                    Err(error) => degraded = Some(error.to_string()),
+                }
+            }
+        }
+        let mut scores = Vec::with_capacity(queries.len());
+        for (parts, cosines) in queries.iter().zip(cosines) {
+            let terms = QueryTerms::of(parts.iter().map(|(text, weight)| (text.as_str(), *weight)));
+            let lexical = self.lexical.score(&terms, eligible)?;
+            scores.push(ArmScores { cosines, lexical, degraded: degraded.clone() });
+        }
+        Ok(scores)
+    }
+
+    /// The vectors of this index, for the next one.
+    pub(crate) fn vectors(&self) -> Option<VectorCache> {
+        let (embedder, dense) = (self.embedder.as_ref()?, self.dense.as_ref()?);
+        let mut cache = VectorCache::new(embedder.fingerprint(), embedder.dimensions());
+        for (row, key) in self.keys.iter().enumerate() {
+            if let Some(vector) = dense.row(row) {
+                cache.insert(key.clone(), vector);
+            }
+        }
+        Some(cache)
+    }
+
+    /// Whether every tool that should have a vector has one.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.dense.as_ref().is_none_or(DenseIndex::is_complete)
+    }
+}
+
+fn fill(
+    embedder: &dyn Embedder,
+    texts: &[String],
+    keys: &[String],
+    known: Option<&VectorCache>,
+    progress: &mut dyn FnMut(Progress),
+    report: &mut BuildReport,
+) -> DenseIndex {
+    let vector = |row: usize| known.and_then(|cache| cache.get(&keys[row]));
+    let unknown: Vec<usize> = (0..texts.len()).filter(|&row| vector(row).is_none()).collect();
+    report.reused = texts.len() - unknown.len();
+    let new: Vec<&str> = unknown.iter().map(|&row| texts[row].as_str()).collect();
+    let matrix = match embed_documents(embedder, &new, progress) {
+        Ok(matrix) => {
+            report.embedded = unknown.len();
+            Some(matrix)
+        }
+        Err(error) => {
+            report.missing = unknown.len();
+            report.failure = Some(error.to_string());
+            None
+        }
+    };
+    let mut places = unknown.iter().enumerate().map(|(place, &row)| (row, place)).peekable();
+    let rows: Vec<Option<Vec<f32>>> = (0..texts.len())
+        .map(|row| match places.next_if(|&(next, _)| next == row) {
+            Some((_, place)) => matrix.as_ref().map(|matrix| matrix.row(place).to_vec()),
+            None => vector(row).map(<[f32]>::to_vec),
+        })
+        .collect();
+    DenseIndex::new(rows.iter().map(Option::as_deref), embedder.dimensions())
+}
+
+/// One vector a query: the weighted sum of its texts' vectors, or `None` when they hold no text.
+fn query_vectors(
+    embedder: &dyn Embedder,
+    queries: &[Vec<(String, f32)>],
+) -> Result<Vec<Option<UnitVector>>> {
+    let has_text = |text: &str| text.chars().any(char::is_alphanumeric);
+    let texts: Vec<&str> = queries
+        .iter()
+        .flatten()
+        .map(|(text, _)| text.as_str())
+        .filter(|text| has_text(text))
+        .collect();
+    if texts.is_empty() {
+        return Ok(queries.iter().map(|_| None).collect());
+    }
+    let mut vectors = crate::embed::embed_queries(embedder, &texts)?.into_iter();
+    queries
+        .iter()
+        .map(|parts| {
+            let parts: Vec<(UnitVector, f32)> = parts
+                .iter()
+                .filter(|(text, _)| has_text(text))
+                .filter_map(|(_, weight)| Some((vectors.next()?, *weight)))
+                .collect();
+            match parts.as_slice() {
+                [] => Ok(None),
+                [(single, _)] => Ok(Some(single.clone())),
+                several => {
+                    let mut sum = vec![0.0_f32; embedder.dimensions()];
+                    for (vector, weight) in several {
+                        for (total, value) in sum.iter_mut().zip(vector.as_slice()) {
+                            *total += weight * value;
+                        }
+                    }
+                    UnitVector::normalise(sum, embedder).map(Some)
+                }
+            }
+        })
+        .collect()
+}
+
+/// The text whose tokens count as a tool's cost: its definition as one JSON object.
+pub(crate) fn cost_text(tool: &crate::catalog::Tool) -> String {
+    definition_text(tool.name(), tool.description(), tool.parameters())
+}
+
+/// A definition as one JSON object, in the form that most providers share.
+pub(crate) fn definition_text(name: &str, description: &str, parameters: Option<&str>) -> String {
+    format!(
+        r#"{{"name":{},"description":{},"parameters":{}}}"#,
+        serde_json::Value::from(name),
+        serde_json::Value::from(description),
+        parameters.unwrap_or("{}")
+    )
+}
+
+impl fmt::Debug for ToolIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolIndex")
+            .field("version", &self.snapshot.version())
+            .field("tools", &self.snapshot.len())
+            .field("report", &self.report)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Shorthand so that the engine can name the failure of an index.
+impl ToolIndex {
+    pub(crate) fn failure(&self) -> Option<Error> {
+        self.report.failure.clone().map(Error::embedder)
+    }
+}

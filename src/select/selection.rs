@@ -1,0 +1,162 @@
+//! What the engine answers.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::gate::Thresholds;
+use crate::catalog::ToolId;
+use crate::score::Score;
+
+/// Why a candidate stands where it stands, besides its scores.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "boost")]
+#[non_exhaustive]
+pub enum Boost {
+    /// The request names the tool: it comes before everything that is only similar.
+    Named,
+}
+
+/// Why a ranked tool was not admitted.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "why")]
+#[non_exhaustive]
+pub enum Rejected {
+    /// Neither its cosine nor its words reach the gate.
+    BelowThreshold {
+        /// The cosine that its risk class asks for.
+        cosine: f32,
+        /// The share of words that is asked for.
+        coverage: f32,
+    },
+    /// Its score is zero in every arm.
+    NoScore,
+}
+
+/// One ranked tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Candidate {
+    /// Which tool.
+    pub id: ToolId,
+    /// Fused score, by which candidates are ordered; comparable within one selection only.
+    pub score: Score,
+    /// Cosine in [-1, 1]; `None` when the dense arm had no say.
+    pub cosine: Option<Score>,
+    /// BM25, at least 0.
+    pub bm25: Score,
+    /// Share of the request's words, by rarity, that the tool has; in [0, 1].
+    pub coverage: Score,
+    /// What put it before its score.
+    pub boosts: Vec<Boost>,
+    /// The intent (by number) that it was ranked for.
+    pub intent: usize,
+}
+
+impl Candidate {
+    /// Whether the request names the tool.
+    pub fn is_named(&self) -> bool {
+        self.boosts.contains(&Boost::Named)
+    }
+}
+
+/// What a selection came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "outcome", content = "tools")]
+#[non_exhaustive]
+pub enum Outcome {
+    /// At least one tool fits.
+    Found,
+    /// Several tools fit so alike that somebody should choose: these, best first.
+    Ambiguous(Vec<ToolId>),
+    /// No tool fits.
+    NoMatch,
+    /// No tool is needed.
+    NotNeeded,
+}
+
+/// Ranked candidates, how they were judged, and on what ground.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Selection {
+    /// What it came to.
+    pub outcome: Outcome,
+    /// Admitted tools, best first: named ones, then by fused score, ties in catalog order. At most
+    /// k that are not named.
+    pub candidates: Vec<Candidate>,
+    /// The best tools that were not admitted, at most k, best first.
+    pub rejected: Vec<(Candidate, Rejected)>,
+    /// Why the dense arm had no or only part of a say although it should; `None` when all is well.
+    pub degraded: Option<String>,
+    /// Version of the catalog.
+    pub catalog_version: u64,
+    /// Tools that the caller may use and that were ranked.
+    pub eligible: usize,
+    /// Tools that fit, before the cut to k.
+    pub total: usize,
+    /// Thresholds in force.
+    pub thresholds: Thresholds,
+}
+
+impl Selection {
+    /// The best candidate, or `None` when nothing fits.
+    pub fn best(&self) -> Option<&Candidate> {
+        self.candidates.first()
+    }
+
+    /// Whether the dense arm had no or only part of a say although it should.
+    pub fn is_degraded(&self) -> bool {
+        self.degraded.is_some()
+    }
+}
+
+impl fmt::Display for Selection {
+    /// A table of the candidates with both arms' scores.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let outcome = match &self.outcome {
+            Outcome::Found => "found",
+            Outcome::Ambiguous(_) => "ambiguous",
+            Outcome::NoMatch => "no match",
+            Outcome::NotNeeded => "no tool needed",
+        };
+        writeln!(
+            f,
+            "{outcome}: {} of {} fitting tools, {} eligible, catalog version {}",
+            self.candidates.len(),
+            self.total,
+            self.eligible,
+            self.catalog_version
+        )?;
+        if let Some(reason) = &self.degraded {
+            writeln!(f, "words only, because {reason}")?;
+        }
+        for candidate in &self.candidates {
+            writeln!(f, "{candidate}")?;
+        }
+        for (candidate, _) in &self.rejected {
+            writeln!(f, "{candidate}  not admitted")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "  {:>6.3}  cosine ", self.score.get())?;
+        match self.cosine {
+            Some(cosine) => write!(f, "{:>6.3}", cosine.get())?,
+            None => write!(f, "     -")?,
+        }
+        write!(
+            f,
+            "  bm25 {:>6.2}  words {:>3.0} %  {}",
+            self.bm25.get(),
+            self.coverage.get() * 100.0,
+            self.id
+        )?;
+        if self.is_named() {
+            write!(f, "  named")?;
+        }
+        Ok(())
+    }
+}

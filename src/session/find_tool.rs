@@ -1,0 +1,345 @@
+//! The meta-tool: what the model may ask, and what it is told.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::catalog::ToolId;
+use crate::error::{Error, ErrorKind, Result};
+use crate::select::MAX_INTENTS;
+use crate::working_set::RefuseReason;
+
+/// The most tools that one search may bring in.
+const MAX_LIMIT: usize = 50;
+
+/// Prefix by which an intent names tools instead: `select:a,b`.
+const SELECT: &str = "select:";
+
+/// What the model asks of the meta-tool.
+///
+/// # Example
+/// ```
+/// use toolrack::FindRequest;
+///
+/// let request = FindRequest::from_arguments(&serde_json::json!({"intent": "select:a, b"}))?;
+/// assert_eq!(request.names, ["a", "b"]);
+/// # Ok::<(), toolrack::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct FindRequest {
+    /// Things to do, each searched for.
+    pub intents: Vec<String>,
+    /// Tools to load without a search: ids, names, or unique ends of names.
+    pub names: Vec<String>,
+    /// Only tools of this namespace.
+    pub namespace: Option<String>,
+    /// How many searched tools to load at most; 0 or none means the session's default. Names do
+    /// not count.
+    pub limit: Option<usize>,
+}
+
+impl FindRequest {
+    /// A search for one thing to do.
+    pub fn new(intent: impl Into<String>) -> Self {
+        Self::of_intents([intent])
+    }
+
+    /// A search for several things at once.
+    pub fn of_intents<S: Into<String>>(intents: impl IntoIterator<Item = S>) -> Self {
+        let mut request = Self::default();
+        for intent in intents {
+            request.add_intent(&intent.into());
+        }
+        request
+    }
+
+    /// Tools by name, without a search.
+    pub fn of_names<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
+        Self { names: names.into_iter().map(Into::into).collect(), ..Self::default() }
+    }
+
+    /// Restricts the search to one namespace.
+    #[must_use]
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = Some(namespace.into());
+        self
+    }
+
+    /// Sets how many tools the search brings in at most.
+    #[must_use]
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// The request in the arguments of a call, as models write them: one string or a list, numbers
+    /// in quotes, nulls for what is left out.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Format`] with words for the model when nothing is asked for or a value is of
+    /// the wrong type.
+    pub fn from_arguments(arguments: &Value) -> Result<Self> {
+        let Value::Object(fields) = arguments else {
+            return Err(bad("give an object such as {\"intent\": \"send an e-mail\"}"));
+        };
+        let mut request = Self::default();
+        for key in ["intent", "intents", "query", "queries"] {
+            for intent in strings(fields.get(key), key)? {
+                request.add_intent(&intent);
+            }
+        }
+        request.names.extend(strings(fields.get("names"), "names")?);
+        request.namespace = strings(fields.get("namespace"), "namespace")?.into_iter().next();
+        request.limit = match fields.get("limit") {
+            None | Some(Value::Null) => None,
+            Some(value) => {
+                let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
+                match number {
+                    Some(number) if number >= 0.0 => Some(number as usize),
+                    _ => return Err(bad("'limit' has to be a whole number")),
+                }
+            }
+        };
+        if request.intents.is_empty() && request.names.is_empty() {
+            return Err(bad("say in 'intent' what you want to do, or give 'names' of tools"));
+        }
+        if request.intents.len() > MAX_INTENTS {
+            return Err(bad(&format!("give at most {MAX_INTENTS} intents in one call")));
+        }
+        Ok(request)
+    }
+
+    fn add_intent(&mut self, intent: &str) {
+        let intent = intent.trim();
+        match intent.get(..SELECT.len()) {
+            Some(prefix) if prefix.eq_ignore_ascii_case(SELECT) => {
+                let names = intent[SELECT.len()..].split(',').map(str::trim);
+                self.names.extend(names.filter(|name| !name.is_empty()).map(str::to_owned));
+            }
+            _ if intent.is_empty() => {}
+            _ => self.intents.push(intent.to_owned()),
+        }
+    }
+
+    pub(crate) fn limit_or(&self, default: usize) -> usize {
+        match self.limit {
+            None | Some(0) => default,
+            Some(limit) => limit.min(MAX_LIMIT),
+        }
+    }
+
+    /// What makes two searches the same: the words, whatever their case and spacing.
+    pub(crate) fn key(&self) -> String {
+        let normal = |list: &[String]| -> Vec<String> {
+            let mut words: Vec<String> = list
+                .iter()
+                .map(|text| text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" "))
+                .collect();
+            words.sort();
+            words
+        };
+        format!(
+            "{:?} {:?} {:?} {:?}",
+            normal(&self.intents),
+            normal(&self.names),
+            self.namespace,
+            self.limit
+        )
+    }
+}
+
+fn strings(value: Option<&Value>, key: &str) -> Result<Vec<String>> {
+    match value {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::String(text)) => Ok(vec![text.clone()]),
+        Some(Value::Array(list)) => list
+            .iter()
+            .map(|item| match item {
+                Value::String(text) => Ok(text.clone()),
+                _ => Err(bad(&format!("'{key}' has to hold strings only"))),
+            })
+            .collect(),
+        Some(_) => Err(bad(&format!("'{key}' has to be a string"))),
+    }
+}
+
+fn bad(what: &str) -> Error {
+    Error::new(ErrorKind::Format, what)
+}
+
+/// What a search came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum FindStatus {
+    /// Tools were loaded.
+    Loaded,
+    /// All that was found is in the list already.
+    AlreadyVisible,
+    /// Several tools fit alike; all that there is room for are loaded.
+    Ambiguous,
+    /// No tool fits.
+    NothingFound,
+    /// Every tool that may be used is in the list already.
+    NothingLeft,
+    /// Tools fit but not all could be loaded.
+    BudgetFull,
+    /// The same search as before, with the same result.
+    Repeated,
+}
+
+/// One tool in a [`FindReply`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct FoundTool {
+    /// Which tool.
+    pub id: ToolId,
+    /// The name to call it by.
+    pub name: String,
+    /// First line of its description.
+    pub summary: String,
+}
+
+/// What the model is told: text for the model, and the same as data.
+///
+/// The definitions travel in the tool list, which has to be sent anew
+/// ([`Session::visible`](crate::Session::visible)); the reply names tools and says from when they
+/// can be called.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct FindReply {
+    /// What the search came to.
+    pub status: FindStatus,
+    /// Tools that are new in the list, best first.
+    pub loaded: Vec<FoundTool>,
+    /// Tools that were found and in the list already.
+    pub visible: Vec<FoundTool>,
+    /// Tools that fit but could not be loaded, and why.
+    pub not_loaded: Vec<(FoundTool, RefuseReason)>,
+    /// Tools between which the model should choose.
+    pub ambiguous: Vec<FoundTool>,
+    /// Names that stand for no tool.
+    pub unknown_names: Vec<String>,
+    /// Namespaces in which tools exist, when nothing was found.
+    pub namespaces: Vec<String>,
+    /// Tools named in this reply.
+    pub shown: usize,
+    /// Tools that fit in all.
+    pub total: usize,
+    /// Why the search ran on words alone; `None` when all is well.
+    pub degraded: Option<String>,
+}
+
+impl FindReply {
+    /// The reply in words for the model.
+    pub fn text(&self) -> String {
+        self.to_string()
+    }
+
+    /// The reply as JSON for clients that take structured results.
+    pub fn json(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for FindReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut lines: Vec<String> = Vec::new();
+        if self.status == FindStatus::Repeated {
+            lines.push("You made this search before; the result is the same.".into());
+        }
+        if self.status == FindStatus::NothingLeft {
+            lines.push(
+                "Nothing is left to find: every tool that you may use is in your list already."
+                    .into(),
+            );
+        }
+        if self.status == FindStatus::NothingFound
+            || (self.status == FindStatus::Repeated && self.is_empty())
+        {
+            let mut line = String::from("No tool fits. Do not repeat this search");
+            if self.namespaces.is_empty() {
+                line += ".";
+            } else {
+                line += &format!("; tools exist in: {}.", self.namespaces.join(", "));
+            }
+            lines.push(line);
+        }
+        if !self.loaded.is_empty() {
+            let n = self.loaded.len();
+            lines.push(format!(
+                "Loaded {n} tool{}, callable from your next message on{}:",
+                plural(n),
+                self.of_total()
+            ));
+            lines.extend(self.loaded.iter().map(FoundTool::line));
+        }
+        if !self.visible.is_empty() {
+            lines.push("Already in your list, callable now:".into());
+            lines.extend(self.visible.iter().map(FoundTool::line));
+        }
+        if !self.not_loaded.is_empty() {
+            let why = match self.not_loaded[0].1 {
+                RefuseReason::ToolLimit => "the list is full",
+                RefuseReason::TokenBudget => "the token budget is used up",
+            };
+            lines.push(format!("Not loaded, because {why}; finish with other tools first:"));
+            lines.extend(self.not_loaded.iter().map(|(tool, _)| tool.line()));
+        }
+        if !self.ambiguous.is_empty() {
+            let names: Vec<&str> = self.ambiguous.iter().map(|tool| tool.name.as_str()).collect();
+            lines.push(format!("These fit alike; choose by their descriptions: {}.", names.join(", ")));
+        }
+        if !self.unknown_names.is_empty() {
+            let names: Vec<String> =
+                self.unknown_names.iter().map(|name| format!("'{}'", name.escape_debug())).collect();
+            lines.push(format!("There is no tool called {}.", names.join(", ")));
+        }
+        if self.degraded.is_some() {
+            lines.push("The search went by words alone; other words may find more.".into());
+        }
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+impl FindReply {
+    fn of_total(&self) -> String {
+        if self.total > self.shown {
+            format!(" ({} of {} that fit)", self.shown, self.total)
+        } else {
+            String::new()
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.loaded.is_empty() && self.visible.is_empty() && self.not_loaded.is_empty()
+    }
+}
+
+impl FoundTool {
+    fn line(&self) -> String {
+        if self.summary.is_empty() {
+            format!("- {}", self.name)
+        } else {
+            format!("- {}: {}", self.name, self.summary)
+        }
+    }
+}
+
+fn plural(n: usize) -> &'static str {
+    if n == 1 { "" } else { "s" }
+}
+
+/// The first line of a description, at most `bytes` bytes, cut at a word.
+pub(crate) fn first_line(description: &str, bytes: usize) -> String {
+    let line = description.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    if line.len() <= bytes {
+        return line.to_owned();
+    }
+    let cut = &line[..line.floor_char_boundary(bytes)];
+    let cut = cut.rsplit_once(' ').map_or(cut, |(head, _)| head);
+    format!("{cut}…")
+}

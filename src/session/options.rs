@@ -1,0 +1,152 @@
+//! How a run is set up.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, invalid_setting};
+use crate::select::RuntimeContext;
+use crate::text::TokenCount;
+use crate::working_set::{Timing, WorkingSetOptions};
+
+/// Name of the meta-tool unless another is set.
+pub const FIND_TOOL: &str = "find_tool";
+
+/// Options of a [`Session`](crate::Session).
+///
+/// # Example
+/// ```
+/// use toolrack::SessionOptions;
+///
+/// let options = SessionOptions::default().core(["read_state"]).limit(12).token_budget(4_000);
+/// assert_eq!(options.working_set.limit, 12);
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct SessionOptions {
+    /// Tools that are always visible, in this order: ids, names, or unique ends of names.
+    pub core: Vec<String>,
+    /// Tools that are pinned from the start.
+    pub pinned: Vec<String>,
+    /// Limits and timing of the working set.
+    pub working_set: WorkingSetOptions,
+    /// Tools that each turn's message may bring in; 0 leaves all to `find_tool`. Default 8.
+    pub retrieve: usize,
+    /// Tools that one `find_tool` call brings in unless it says otherwise. Default 5.
+    pub find_limit: usize,
+    /// Catalogs of at most this many eligible tools are shown whole; the tool limit by default, 0
+    /// never. A token budget still has to hold. Decided once, when the session opens.
+    pub pass_through: Option<usize>,
+    /// Name of the meta-tool. Default `find_tool`.
+    pub meta_tool: String,
+    /// Who runs.
+    pub context: RuntimeContext,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self {
+            core: Vec::new(),
+            pinned: Vec::new(),
+            working_set: WorkingSetOptions::default(),
+            retrieve: 8,
+            find_limit: 5,
+            pass_through: None,
+            meta_tool: FIND_TOOL.to_owned(),
+            context: RuntimeContext::default(),
+        }
+    }
+}
+
+impl SessionOptions {
+    /// Sets the tools that are always visible, in this order.
+    #[must_use]
+    pub fn core<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.core = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the tools that are pinned from the start.
+    #[must_use]
+    pub fn pinned<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.pinned = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the most tools that are visible at once.
+    #[must_use]
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.working_set.limit = limit;
+        self
+    }
+
+    /// Sets the most tokens that the visible definitions take.
+    #[must_use]
+    pub fn token_budget(mut self, tokens: TokenCount) -> Self {
+        self.working_set.token_budget = Some(tokens);
+        self
+    }
+
+    /// Sets when tools that are no longer wanted leave.
+    #[must_use]
+    pub fn timing(mut self, timing: Timing) -> Self {
+        self.working_set.timing = timing;
+        self
+    }
+
+    /// Sets for how many steps a tool may go unwanted.
+    #[must_use]
+    pub fn stale_after(mut self, steps: u64) -> Self {
+        self.working_set.stale_after = steps;
+        self
+    }
+
+    /// Sets how many tools each turn's message may bring in.
+    #[must_use]
+    pub fn retrieve(mut self, k: usize) -> Self {
+        self.retrieve = k;
+        self
+    }
+
+    /// Sets how many tools one `find_tool` call brings in unless it says otherwise.
+    #[must_use]
+    pub fn find_limit(mut self, limit: usize) -> Self {
+        self.find_limit = limit;
+        self
+    }
+
+    /// Sets up to how many eligible tools a catalog is shown whole; 0 for never.
+    #[must_use]
+    pub fn pass_through(mut self, tools: usize) -> Self {
+        self.pass_through = Some(tools);
+        self
+    }
+
+    /// Sets the name of the meta-tool.
+    #[must_use]
+    pub fn meta_tool(mut self, name: impl Into<String>) -> Self {
+        self.meta_tool = name.into();
+        self
+    }
+
+    /// Sets who runs.
+    #[must_use]
+    pub fn context(mut self, context: RuntimeContext) -> Self {
+        self.context = context;
+        self
+    }
+
+    pub(crate) fn validate(&self) -> Result<()> {
+        let name = &self.meta_tool;
+        let safe = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if name.is_empty() || name.len() > 64 || !name.chars().all(safe) {
+            return Err(invalid_setting(format!(
+                "the meta-tool's name '{name}' is no provider name: use 1 to 64 of a-z, A-Z, 0-9, \
+                 _ and -"
+            )));
+        }
+        if self.find_limit == 0 {
+            return Err(invalid_setting("find_limit is 0: let one search bring in at least 1 tool"));
+        }
+        self.working_set.validate()
+    }
+}

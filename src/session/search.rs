@@ -1,0 +1,178 @@
+//! `find_tool`, carried out.
+
+use super::find_tool::{FindReply, FindRequest, FindStatus, FoundTool};
+use super::{Session, slot, summary};
+use crate::catalog::ToolId;
+use crate::error::Result;
+use crate::select::{Outcome, SelectRequest};
+use crate::working_set::{Delta, RefuseReason, Slot};
+
+/// Searches that a session remembers to recognise a repeated one.
+const MAX_SEARCHES: usize = 64;
+
+impl Session {
+    /// Carries out a search of the model: ranks, loads, and says what became of it.
+    ///
+    /// Send the tool list anew afterwards ([`visible`](Self::visible)): the reply tells the model
+    /// that what was loaded is in it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::LexicalIndex`](crate::ErrorKind::LexicalIndex). A search that finds nothing is a
+    /// reply, not an error.
+    pub fn find_tool(&mut self, request: &FindRequest) -> Result<FindReply> {
+        let mut hits = self.hits(request)?;
+        let ids: Vec<ToolId> = hits.rows.iter().map(|slot| slot.id.clone()).collect();
+        let key = request.key();
+        let repeated = self.searches.iter().any(|(old, found)| *old == key && *found == ids);
+        self.searches.retain(|(old, _)| *old != key);
+        self.searches.push((key, ids));
+        if self.searches.len() > MAX_SEARCHES {
+            self.searches.remove(0);
+        }
+
+        let (mut visible, mut new) = (Vec::new(), Vec::new());
+        for (place, slot) in hits.rows.drain(..).enumerate() {
+            // A visible tool behind new ones is no answer: the model asked for what it lacks.
+            let answers = new.is_empty() || place < hits.named;
+            match self.is_visible(&slot.id) {
+                true if answers => visible.push(slot),
+                true => hits.total = hits.total.saturating_sub(1),
+                false => new.push(slot),
+            }
+        }
+        let mut delta = self.set.admit_found(&visible);
+        delta.extend(self.set.admit_found(&new));
+        let reply = self.reply(request, hits, &visible, &delta, repeated);
+        self.pending.extend(delta);
+        Ok(reply)
+    }
+
+    fn hits(&self, request: &FindRequest) -> Result<Hits> {
+        let snapshot = &self.index.snapshot;
+        let in_namespace = |row: usize| {
+            request.namespace.as_ref().is_none_or(|asked| snapshot.tool(row).namespace() == asked)
+        };
+        let may = |row: usize| self.eligible.contains(row);
+        let mut hits = Hits::default();
+        for name in &request.names {
+            let rows = snapshot.names().resolve(name, &|row| may(row) && in_namespace(row));
+            match rows.as_slice() {
+                [] => hits.unknown.push(name.clone()),
+                [row] => hits.add(slot(&self.index, *row)),
+                several => {
+                    for &row in several {
+                        hits.ambiguous.push(snapshot.tool(row).id().clone());
+                        hits.add(slot(&self.index, row));
+                    }
+                }
+            }
+        }
+        let mut intents = request.intents.clone();
+        if hits.rows.is_empty() && intents.is_empty() {
+            // Guessed names say what was wanted.
+            intents = hits.unknown.clone();
+        }
+        hits.named = hits.rows.len();
+        if !intents.is_empty() {
+            let limit = request.limit_or(self.options.find_limit);
+            let mut select =
+                SelectRequest::of_intents(intents).k(limit).context(self.options.context.clone());
+            select.namespace.clone_from(&request.namespace);
+            let selection = self.engine.select_in(&self.index, &select)?;
+            for candidate in &selection.candidates {
+                if let Some(row) = snapshot.row(&candidate.id) {
+                    hits.add(slot(&self.index, row));
+                }
+            }
+            if let Outcome::Ambiguous(ids) = selection.outcome {
+                hits.ambiguous.extend(ids);
+            }
+            hits.total = selection.total;
+            hits.degraded = selection.degraded;
+        }
+        hits.total = hits.total.max(hits.rows.len());
+        Ok(hits)
+    }
+
+    fn reply(
+        &self,
+        request: &FindRequest,
+        hits: Hits,
+        visible: &[Slot],
+        delta: &Delta,
+        repeated: bool,
+    ) -> FindReply {
+        let loaded: Vec<FoundTool> =
+            delta.admitted.iter().filter_map(|(id, _)| self.found(id)).collect();
+        let not_loaded: Vec<(FoundTool, RefuseReason)> = delta
+            .refused
+            .iter()
+            .filter_map(|(id, why)| Some((self.found(id)?, *why)))
+            .collect();
+        let visible: Vec<FoundTool> =
+            visible.iter().filter_map(|slot| self.found(&slot.id)).collect();
+        let nothing = loaded.is_empty() && visible.is_empty() && not_loaded.is_empty();
+        let ambiguous: Vec<FoundTool> =
+            hits.ambiguous.iter().filter_map(|id| self.found(id)).collect();
+        let status = if repeated {
+            FindStatus::Repeated
+        } else if self.visible().meta_tool().is_none() && loaded.is_empty() {
+            FindStatus::NothingLeft
+        } else if nothing {
+            FindStatus::NothingFound
+        } else if !not_loaded.is_empty() {
+            FindStatus::BudgetFull
+        } else if !ambiguous.is_empty() {
+            FindStatus::Ambiguous
+        } else if loaded.is_empty() {
+            FindStatus::AlreadyVisible
+        } else {
+            FindStatus::Loaded
+        };
+        let namespaces = if nothing {
+            let may = |row: usize| self.eligible.contains(row);
+            self.index.snapshot.namespaces(&may).into_iter().map(str::to_owned).collect()
+        } else {
+            Vec::new()
+        };
+        FindReply {
+            status,
+            shown: loaded.len() + visible.len() + not_loaded.len(),
+            total: if request.intents.is_empty() && !nothing { 0 } else { hits.total }
+                .max(loaded.len() + visible.len() + not_loaded.len()),
+            loaded,
+            visible,
+            not_loaded,
+            ambiguous,
+            unknown_names: hits.unknown,
+            namespaces,
+            degraded: hits.degraded,
+        }
+    }
+
+    fn found(&self, id: &ToolId) -> Option<FoundTool> {
+        let tool = self.index.snapshot.get(id)?;
+        let name = self.index.snapshot.provider_name(id)?.to_owned();
+        Some(FoundTool { id: id.clone(), name, summary: summary(tool) })
+    }
+}
+
+/// What a search found, before anything is loaded.
+#[derive(Default)]
+struct Hits {
+    /// Tools that were named, then ranked ones.
+    rows: Vec<Slot>,
+    named: usize,
+    ambiguous: Vec<ToolId>,
+    unknown: Vec<String>,
+    total: usize,
+    degraded: Option<String>,
+}
+
+impl Hits {
+    fn add(&mut self, slot: Slot) {
+        if self.rows.iter().all(|other| other.id != slot.id) {
+            self.rows.push(slot);
+        }
+    }
+}

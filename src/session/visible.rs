@@ -1,0 +1,194 @@
+//! What is sent to the model: the list of this moment.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::{Builtin, Tool};
+use crate::text::TokenCount;
+
+/// Tokens of the tool list, beside what all eligible tools would take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TokenFigures {
+    /// Tokens of the definitions that are sent, the meta-tool's included.
+    pub sent: TokenCount,
+    /// Tokens of all definitions that the caller may use.
+    pub naive: TokenCount,
+}
+
+impl TokenFigures {
+    pub(crate) fn new(sent: TokenCount, naive: TokenCount) -> Self {
+        Self { sent, naive }
+    }
+
+    /// Tokens saved; 0 when the list takes more than all tools would.
+    pub fn saved(&self) -> TokenCount {
+        self.naive.saturating_sub(self.sent)
+    }
+
+    /// Share saved, in [0, 1].
+    pub fn saved_share(&self) -> f64 {
+        if self.naive == 0 { 0.0 } else { self.saved() as f64 / self.naive as f64 }
+    }
+}
+
+/// A visible tool and the name by which the model calls it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VisibleTool {
+    /// The tool.
+    pub tool: Tool,
+    /// Its provider-safe name.
+    pub name: String,
+}
+
+/// The meta-tool's definition: constant bytes for a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetaTool {
+    /// Its name.
+    pub name: String,
+    /// Its description.
+    pub description: String,
+    /// Its parameters' JSON schema.
+    pub parameters: String,
+}
+
+impl MetaTool {
+    pub(crate) fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            description: "Find and load tools that are not in your tool list. Only some of the \
+                available tools are loaded; call this when none of them does what you need, before \
+                you say that something cannot be done. Say what you want to do in plain words, or \
+                name tools that you know. Loaded tools are in your list from your next message on."
+                .to_owned(),
+            parameters: concat!(
+                r#"{"type":"object","properties":{"#,
+                r#""intent":{"type":"string","description":"What you want to do, for example: open a support ticket for a customer"},"#,
+                r#""intents":{"type":"array","items":{"type":"string"},"description":"Several things you want to do, searched at once"},"#,
+                r#""names":{"type":"array","items":{"type":"string"},"description":"Names of tools to load without a search"},"#,
+                r#""namespace":{"type":"string","description":"Search only the tools of this integration"},"#,
+                r#""limit":{"type":"integer","minimum":1,"description":"How many tools to load at most"}}}"#
+            )
+            .to_owned(),
+        }
+    }
+}
+
+/// The list of tools that the model is sent now: core, meta-tool, then in order of admission.
+///
+/// Within an epoch a later list begins with the bytes of an earlier one, whichever adapter renders
+/// it. Cheap to clone. After [`find_tool`](crate::Session::find_tool) the list has to be read again:
+/// a runtime that keeps sending the old one makes the model call tools that it was never shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Visible {
+    pub(crate) inner: Arc<VisibleInner>,
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) struct VisibleInner {
+    pub tools: Vec<VisibleTool>,
+    pub core: usize,
+    pub meta: Option<MetaTool>,
+    pub builtins: Vec<BuiltinJson>,
+    pub tokens: TokenFigures,
+    pub epoch: u64,
+    pub catalog_version: u64,
+}
+
+/// A built-in with equality by bytes.
+#[derive(Debug, Clone)]
+pub(crate) struct BuiltinJson(pub Builtin);
+
+impl PartialEq for BuiltinJson {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.json() == other.0.json()
+    }
+}
+
+/// One entry of a [`Visible`] list.
+#[derive(Debug, Clone, Copy)]
+pub enum Entry<'a> {
+    /// A tool.
+    Tool(&'a VisibleTool),
+    /// The meta-tool.
+    Meta(&'a MetaTool),
+}
+
+impl Visible {
+    /// The tools in order, the meta-tool left out.
+    pub fn tools(&self) -> &[VisibleTool] {
+        &self.inner.tools
+    }
+
+    /// The meta-tool; `None` when there is nothing left to find.
+    pub fn meta_tool(&self) -> Option<&MetaTool> {
+        self.inner.meta.as_ref()
+    }
+
+    /// Everything in the order in which it is sent.
+    pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        let (core, rest) = self.inner.tools.split_at(self.inner.core);
+        core.iter()
+            .map(Entry::Tool)
+            .chain(self.inner.meta.iter().map(Entry::Meta))
+            .chain(rest.iter().map(Entry::Tool))
+    }
+
+    /// Built-in provider tools, passed on untouched after everything else.
+    pub fn builtins(&self) -> impl Iterator<Item = &Builtin> {
+        self.inner.builtins.iter().map(|builtin| &builtin.0)
+    }
+
+    /// Names by which the model can call, in order, the meta-tool's included.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries().map(|entry| match entry {
+            Entry::Tool(tool) => tool.name.as_str(),
+            Entry::Meta(meta) => meta.name.as_str(),
+        })
+    }
+
+    /// Whether a tool can be called by `name`.
+    pub fn contains(&self, name: &str) -> bool {
+        self.names().any(|other| other == name)
+    }
+
+    /// Tokens sent and saved.
+    pub fn tokens(&self) -> TokenFigures {
+        self.inner.tokens
+    }
+
+    /// The epoch in which the list stands.
+    pub fn epoch(&self) -> u64 {
+        self.inner.epoch
+    }
+
+    /// Version of the catalog.
+    pub fn catalog_version(&self) -> u64 {
+        self.inner.catalog_version
+    }
+}
+
+impl AsRef<Visible> for Visible {
+    fn as_ref(&self) -> &Visible {
+        self
+    }
+}
+
+impl fmt::Display for Visible {
+    /// One name a line, then the token figures.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for name in self.names() {
+            writeln!(f, "{name}")?;
+        }
+        let tokens = self.tokens();
+        write!(
+            f,
+            "{} tokens instead of {} ({:.0} % saved)",
+            tokens.sent,
+            tokens.naive,
+            tokens.saved_share() * 100.0
+        )
+    }
+}

@@ -1,0 +1,14 @@
+//! From a tool to the texts that both arms read, and to what it costs a model.
+
+mod cost;
+mod document;
+mod tokenize;
+
+#[cfg(feature = "tiktoken")]
+mod tiktoken;
+
+pub use cost::{EstimatedTokens, TokenCount, TokenCounter};
+pub(crate) use document::{dense_text, field_terms};
+#[cfg(feature = "tiktoken")]
+pub use tiktoken::TiktokenCounter;
+pub(crate) use tokenize::{terms};

@@ -1,0 +1,451 @@
+//! The few tools that a run carries now.
+
+mod delta;
+mod options;
+mod state;
+
+use lru::LruCache;
+
+pub use delta::{AdmitReason, Delta, EvictReason, RefuseReason};
+pub use options::{Timing, WorkingSetOptions};
+pub use state::WorkingSetState;
+
+use crate::catalog::ToolId;
+use crate::error::{Error, ErrorKind, Result};
+use crate::text::TokenCount;
+
+/// A tool and the tokens that its definition takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slot {
+    /// Which tool.
+    pub id: ToolId,
+    /// Tokens of its definition.
+    pub tokens: TokenCount,
+}
+
+/// What is known of an active tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Active {
+    tokens: TokenCount,
+    /// Step in which it was last called, found or retrieved.
+    wanted: u64,
+    /// Whether the model ever called it or asked for it.
+    earned: bool,
+    /// Last step in which it may not be evicted: what was found has to live to be called.
+    held: u64,
+}
+
+/// The visible tools of one run: core, pinned and active ones under a tool limit and a token budget.
+///
+/// The order is core as given, then admission order. Wanting a tool again never moves it.
+///
+/// Active tools are kept in order of recency. A tool that was only retrieved makes room for what a
+/// later turn retrieves; one that the model called or asked for yields to retrieval only when stale,
+/// and to what the model asks for when it is the least recent. Never evicted are core, pins, what
+/// was found in this step or the one before, and tools with an unanswered call.
+///
+/// # Example: the textbook working set
+/// ```
+/// use toolrack::{AdmitReason, Slot, Timing, ToolId, WorkingSet, WorkingSetOptions};
+///
+/// let slot = |name: &str| Slot { id: ToolId::new("demo", name).unwrap(), tokens: 100 };
+/// let options = WorkingSetOptions::default().limit(3).timing(Timing::Immediate).stale_after(1);
+/// let mut set = WorkingSet::new(options, vec![slot("core")], 0)?;
+///
+/// let delta = set.observe(&[slot("a"), slot("b"), slot("c")], &[]);
+/// assert_eq!(delta.admitted.len(), 2);
+/// assert_eq!(delta.refused[0].0.name(), "c");
+///
+/// set.observe(&[], &[slot("a")]);
+/// let delta = set.observe(&[slot("d")], &[slot("a")]);
+/// assert_eq!(delta.evicted[0].0.name(), "b");
+/// let names: Vec<_> = set.visible().map(|id| id.name().to_owned()).collect();
+/// assert_eq!(names, ["core", "a", "d"]);
+/// # Ok::<(), toolrack::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct WorkingSet {
+    options: WorkingSetOptions,
+    core: Vec<Slot>,
+    pinned: Vec<Slot>,
+    /// From the least to the most recently wanted.
+    active: LruCache<ToolId, Active>,
+    /// Pinned and active tools in admission order.
+    order: Vec<ToolId>,
+    /// Tools with an unanswered call, one entry a call.
+    busy: Vec<ToolId>,
+    /// Tokens that are spent before any tool: the meta-tool's.
+    reserved: TokenCount,
+    step: u64,
+    epoch: u64,
+}
+
+impl WorkingSet {
+    /// A set with `core` always in it; `reserved` tokens of the budget are spent elsewhere.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidSetting`] for options out of range, [`ErrorKind::BudgetTooSmall`] when
+    /// the core alone passes the limit or the budget.
+    pub fn new(options: WorkingSetOptions, core: Vec<Slot>, reserved: TokenCount) -> Result<Self> {
+        options.validate()?;
+        let set = Self {
+            options,
+            core: dedup(core),
+            pinned: Vec::new(),
+            active: LruCache::unbounded(),
+            order: Vec::new(),
+            busy: Vec::new(),
+            reserved,
+            step: 0,
+            epoch: 0,
+        };
+        set.check_resident()?;
+        Ok(set)
+    }
+
+    /// Begins a step: the model called `just_used`, and `retrieved` fits what is wanted now.
+    ///
+    /// Used tools are promoted (and admitted if they were not visible), retrieved ones admitted in
+    /// the order given, best first, as far as there is room.
+    pub fn observe(&mut self, retrieved: &[Slot], just_used: &[Slot]) -> Delta {
+        self.change(|set, delta| {
+            set.step += 1;
+            for slot in just_used {
+                set.want(slot, AdmitReason::Called, delta);
+            }
+            if set.options.timing == Timing::Immediate {
+                set.evict_stale(delta);
+            }
+            for slot in retrieved {
+                set.want(slot, AdmitReason::Retrieved, delta);
+            }
+        })
+    }
+
+    /// Admits what the model asked for, in the order given; stays in the same step.
+    pub fn admit_found(&mut self, found: &[Slot]) -> Delta {
+        self.admit(found, AdmitReason::Found)
+    }
+
+    /// Admits a tool that the model called unseen.
+    pub fn admit_called(&mut self, called: &Slot) -> Delta {
+        self.admit(std::slice::from_ref(called), AdmitReason::Called)
+    }
+
+    fn admit(&mut self, slots: &[Slot], why: AdmitReason) -> Delta {
+        self.change(|set, delta| {
+            for slot in slots {
+                set.want(slot, why, delta);
+            }
+        })
+    }
+
+    /// Keeps `slot` visible until it is unpinned.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BudgetTooSmall`] when core and pins would pass the limit or the budget;
+    /// nothing has changed then.
+    pub fn pin(&mut self, slot: Slot) -> Result<Delta> {
+        if self.core.iter().chain(&self.pinned).any(|resident| resident.id == slot.id) {
+            return Ok(Delta::default());
+        }
+        self.pinned.push(slot.clone());
+        if let Err(error) = self.check_resident() {
+            self.pinned.pop();
+            return Err(error);
+        }
+        Ok(self.change(|set, delta| {
+            let known = set.active.pop(&slot.id).is_some();
+            if !known {
+                // Residents fit by the check above, so evicting active tools makes room enough.
+                while set.overflow(None).is_some() && set.evict_least_recent(true, delta) {}
+                set.order.push(slot.id.clone());
+                delta.admitted.push((slot.id, AdmitReason::Pinned));
+            }
+        }))
+    }
+
+    /// Makes a pinned tool an active one, most recently wanted.
+    pub fn unpin(&mut self, id: &ToolId) {
+        if let Some(place) = self.pinned.iter().position(|slot| slot.id == *id) {
+            let slot = self.pinned.remove(place);
+            let active =
+                Active { tokens: slot.tokens, wanted: self.step, earned: true, held: 0 };
+            self.active.push(slot.id, active);
+        }
+    }
+
+    /// Takes an active tool out; core and pinned tools stay.
+    pub fn release(&mut self, id: &ToolId) -> Delta {
+        self.change(|set, delta| set.evict(&id.clone(), EvictReason::Released, delta))
+    }
+
+    /// Marks the tool as called and not yet answered.
+    pub fn begin_call(&mut self, id: &ToolId) {
+        self.busy.push(id.clone());
+    }
+
+    /// Marks one call of the tool as answered.
+    pub fn end_call(&mut self, id: &ToolId) {
+        if let Some(place) = self.busy.iter().position(|busy| busy == id) {
+            self.busy.remove(place);
+        }
+    }
+
+    /// Promotes a visible tool at once, without beginning a step.
+    pub fn touch(&mut self, id: &ToolId) {
+        let step = self.step;
+        if let Some(active) = self.active.get_mut(id) {
+            active.wanted = step;
+            active.earned = true;
+        }
+    }
+
+    /// Ends the epoch: the provider's cache is lost anyway, so what is stale goes now.
+    ///
+    /// Call it when the history is compacted or the model is switched.
+    pub fn end_epoch(&mut self) -> Delta {
+        let mut delta = self.change(Self::evict_stale);
+        if !delta.new_epoch {
+            self.epoch += 1;
+        }
+        delta.new_epoch = true;
+        delta
+    }
+
+    /// Takes in a changed catalog: `cost` gives the tokens of a tool that may still be used, and
+    /// `None` for one that is gone. `core` replaces the core tools.
+    ///
+    /// Should the residents no longer fit (definitions grew), active tools go first; the residents
+    /// themselves stay.
+    pub(crate) fn reconcile(
+        &mut self,
+        core: Vec<Slot>,
+        cost: &dyn Fn(&ToolId) -> Option<TokenCount>,
+    ) -> Delta {
+        self.change(|set, delta| {
+            for slot in set.core.iter().filter(|old| core.iter().all(|new| new.id != old.id)) {
+                delta.evicted.push((slot.id.clone(), EvictReason::Gone));
+            }
+            set.core = dedup(core);
+            let gone = |id: &ToolId| cost(id).is_none();
+            let lost: Vec<ToolId> = set.order.iter().filter(|id| gone(id)).cloned().collect();
+            for id in lost {
+                set.pinned.retain(|slot| slot.id != id);
+                set.active.pop(&id);
+                set.order.retain(|other| *other != id);
+                set.busy.retain(|other| *other != id);
+                delta.evicted.push((id, EvictReason::Gone));
+            }
+            for slot in &mut set.pinned {
+                slot.tokens = cost(&slot.id).unwrap_or(slot.tokens);
+            }
+            for (id, active) in set.active.iter_mut() {
+                active.tokens = cost(id).unwrap_or(active.tokens);
+            }
+            while set.overflow(None).is_some() && set.evict_least_recent(true, delta) {}
+        })
+    }
+
+    /// The visible tools: core, then pinned and active ones in admission order.
+    pub fn visible(&self) -> impl Iterator<Item = &ToolId> {
+        self.core.iter().map(|slot| &slot.id).chain(&self.order)
+    }
+
+    /// Whether the tool is visible.
+    pub fn contains(&self, id: &ToolId) -> bool {
+        self.core.iter().any(|slot| slot.id == *id)
+            || self.pinned.iter().any(|slot| slot.id == *id)
+            || self.active.contains(id)
+    }
+
+    /// The core tools, as given.
+    pub fn core(&self) -> impl ExactSizeIterator<Item = &ToolId> {
+        self.core.iter().map(|slot| &slot.id)
+    }
+
+    /// The pinned tools, in the order they were pinned.
+    pub fn pinned(&self) -> impl ExactSizeIterator<Item = &ToolId> {
+        self.pinned.iter().map(|slot| &slot.id)
+    }
+
+    /// How many tools are visible.
+    pub fn len(&self) -> usize {
+        self.core.len() + self.pinned.len() + self.active.len()
+    }
+
+    /// Whether no tool is visible.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Tokens of the visible definitions and what was reserved.
+    pub fn tokens(&self) -> TokenCount {
+        let active: TokenCount = self.active.iter().map(|(_, active)| active.tokens).sum();
+        self.resident_tokens() + active
+    }
+
+    /// Steps so far.
+    pub fn step(&self) -> u64 {
+        self.step
+    }
+
+    /// Epochs so far; within one the visible list only grew at its end.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The limits in force.
+    pub fn options(&self) -> &WorkingSetOptions {
+        &self.options
+    }
+
+    /// Runs `change` and notes whether it did more than append.
+    fn change(&mut self, change: impl FnOnce(&mut Self, &mut Delta)) -> Delta {
+        let mut delta = Delta::default();
+        let before: Vec<ToolId> = self.visible().cloned().collect();
+        change(self, &mut delta);
+        let mut after = self.visible();
+        if !before.iter().all(|id| after.next() == Some(id)) {
+            drop(after);
+            delta.new_epoch = true;
+            self.epoch += 1;
+        }
+        delta
+    }
+
+    fn want(&mut self, slot: &Slot, why: AdmitReason, delta: &mut Delta) {
+        let earns = why != AdmitReason::Retrieved;
+        let step = self.step;
+        if self.core.iter().chain(&self.pinned).any(|resident| resident.id == slot.id) {
+            delta.touched.push(slot.id.clone());
+            return;
+        }
+        if let Some(active) = self.active.get_mut(&slot.id) {
+            active.wanted = step;
+            active.earned |= earns;
+            active.held = if why == AdmitReason::Found { step + 1 } else { active.held };
+            delta.touched.push(slot.id.clone());
+            return;
+        }
+        while let Some(over) = self.overflow(Some(slot.tokens)) {
+            let hopeless = self.resident_tokens() + slot.tokens
+                > self.options.token_budget.unwrap_or(TokenCount::MAX);
+            if hopeless || !self.evict_least_recent(earns, delta) {
+                delta.refused.push((slot.id.clone(), over));
+                return;
+            }
+        }
+        let held = if earns { step + 1 } else { step };
+        let active = Active { tokens: slot.tokens, wanted: step, earned: earns, held };
+        self.active.push(slot.id.clone(), active);
+        self.order.push(slot.id.clone());
+        delta.admitted.push((slot.id.clone(), why));
+    }
+
+    /// Which limit one more tool of so many tokens would pass, or with `None` is passed now.
+    fn overflow(&self, more: Option<TokenCount>) -> Option<RefuseReason> {
+        if self.len() + usize::from(more.is_some()) > self.options.limit {
+            return Some(RefuseReason::ToolLimit);
+        }
+        let tokens = self.tokens() + more.unwrap_or_default();
+        match self.options.token_budget {
+            Some(budget) if tokens > budget => Some(RefuseReason::TokenBudget),
+            _ => None,
+        }
+    }
+
+    /// Evicts the one least recent tool that may go; `false` when none may.
+    ///
+    /// Tools that earned their place yield to mere retrieval only when stale.
+    fn evict_least_recent(&mut self, for_demand: bool, delta: &mut Delta) -> bool {
+        let may_go = |(id, active): &(&ToolId, &Active)| {
+            self.is_evictable(id, active)
+                && (for_demand || !active.earned || self.is_stale(active))
+        };
+        // Of those that never earned their place first; the cache iterates most recent first.
+        let victim = self
+            .active
+            .iter()
+            .rev()
+            .filter(may_go)
+            .min_by_key(|(_, active)| active.earned)
+            .map(|(id, active)| (id.clone(), self.step - active.wanted, self.is_stale(active)));
+        let Some((id, idle, stale)) = victim else { return false };
+        let why = if stale { EvictReason::Stale { idle } } else { EvictReason::LeastRecent };
+        self.evict(&id, why, delta);
+        true
+    }
+
+    fn evict_stale(&mut self, delta: &mut Delta) {
+        let stale: Vec<(ToolId, u64)> = self
+            .active
+            .iter()
+            .rev()
+            .filter(|(id, active)| self.is_evictable(id, active) && self.is_stale(active))
+            .map(|(id, active)| (id.clone(), self.step - active.wanted))
+            .collect();
+        for (id, idle) in stale {
+            self.evict(&id, EvictReason::Stale { idle }, delta);
+        }
+    }
+
+    fn evict(&mut self, id: &ToolId, why: EvictReason, delta: &mut Delta) {
+        if self.active.pop(id).is_some() {
+            self.order.retain(|other| other != id);
+            delta.evicted.push((id.clone(), why));
+        }
+    }
+
+    fn is_evictable(&self, id: &ToolId, active: &Active) -> bool {
+        let fresh = active.wanted == self.step || (active.earned && active.held >= self.step);
+        !fresh && !self.busy.contains(id)
+    }
+
+    fn is_stale(&self, active: &Active) -> bool {
+        self.step - active.wanted > self.options.stale_after
+    }
+
+    fn resident_tokens(&self) -> TokenCount {
+        let slots = self.core.iter().chain(&self.pinned);
+        self.reserved + slots.map(|slot| slot.tokens).sum::<TokenCount>()
+    }
+
+    fn check_resident(&self) -> Result<()> {
+        let residents = self.core.len() + self.pinned.len();
+        if residents > self.options.limit {
+            return Err(Error::new(
+                ErrorKind::BudgetTooSmall,
+                format!(
+                    "{residents} core and pinned tools are more than the limit of {}: raise the \
+                     limit or keep fewer resident",
+                    self.options.limit
+                ),
+            ));
+        }
+        let tokens = self.resident_tokens();
+        match self.options.token_budget {
+            Some(budget) if tokens > budget => Err(Error::new(
+                ErrorKind::BudgetTooSmall,
+                format!(
+                    "core and pinned tools take {tokens} tokens of a budget of {budget}: raise the \
+                     budget or keep fewer resident"
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn dedup(slots: Vec<Slot>) -> Vec<Slot> {
+    let mut kept: Vec<Slot> = Vec::with_capacity(slots.len());
+    for slot in slots {
+        if kept.iter().all(|other| other.id != slot.id) {
+            kept.push(slot);
+        }
+    }
+    kept
+}
+
+
+
