@@ -1,4 +1,60 @@
-//! toolrack
+//! Tool retrieval with a working set: give an LLM agent the few tools that it needs, out of
+//! hundreds.
+//!
+//! An agent with 200 tool schemas pays for all of them on every request and picks the wrong one
+//! more often. toolrack embeds each tool once, ranks the catalog against what the run wants now,
+//! keeps a small *working set* visible, and gives the model one meta-tool, `find_tool`, to ask for
+//! what it cannot see.
+//!
+//! ```
+//! use serde_json::json;
+//! use toolrack::{Call, Catalog, Engine, SessionOptions, Verdict, openai};
+//!
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/data/tools.json");
+//! let catalog = Catalog::read(path)?; // MCP, OpenAI, Anthropic, Gemini, JSONL: recognised
+//! let engine = Engine::builder(catalog).build()?; // bundled model: no download, no native library
+//! let options = SessionOptions::default().core(["agent/read_state"]).limit(12);
+//! let mut run = engine.session(options)?;
+//!
+//! let turn = run.turn("reconcile last month's invoices and flag the mismatches")?;
+//! let request_tools = openai::tools(&turn); // byte-stable: at most 12 schemas, not 200
+//! assert!(request_tools.len() <= 13);
+//!
+//! // ... the model answers with calls ...
+//! let call = Call::new("find_tool", json!({"intent": "open a helpdesk ticket"}));
+//! match run.authorize(&call)? {
+//!     Verdict::MetaTool(search) => println!("{}", run.find_tool(&search)?.text()),
+//!     Verdict::Run(tool) => run.record_use(&tool), // after running it
+//!     Verdict::Refused(why) => println!("{}", why.text()),
+//!     _ => {}
+//! }
+//! let request_tools = openai::tools(run.visible()); // read the list again
+//! println!("{}", turn.explain()); // why each tool is there, what it saved
+//! # assert!(request_tools.json().contains("helpdesk__create_ticket"));
+//! # Ok::<(), toolrack::Error>(())
+//! ```
+//!
+//! # Concepts
+//! - A [`Tool`] is a name, a description and a JSON schema, kept byte for byte, under a [`ToolId`].
+//! - A [`Catalog`] publishes immutable, versioned [`Snapshot`]s of tools; a [`Reader`] fills it.
+//! - An [`Embedder`] turns text into vectors: [`StaticEmbedder`] is bundled, others are one line
+//!   away.
+//! - An [`Engine`] ranks requests over one snapshot: cosine blended with BM25 ([`Fusion`]), after the
+//!   caller's [`RuntimeContext`] has filtered and before a [`Gate`] has judged. A [`Selection`] says
+//!   what fits, why, and whether anything does.
+//! - A [`Session`] is one run: its [`WorkingSet`], its turns, `find_tool`, and the gate before
+//!   execution.
+//!
+//! # Flow of data
+//! catalog → text → embed | lexical → index → select → working set → session → adapters. Imports
+//! point that way only.
+
+#![cfg_attr(
+    test,
+    allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
+)]
+
+mod adapters;
 mod catalog;
 mod digest;
 mod embed;
@@ -11,14 +67,35 @@ mod select;
 mod session;
 mod text;
 mod working_set;
-pub use catalog::*;
+
+pub use adapters::{ToolList, openai};
+pub use catalog::{
+    Builtin, Catalog, CatalogDiff, DEFAULT_NAMESPACE, Listing, MAX_PROVIDER_NAME, Problem, Reader,
+    Risk, Shape, Snapshot, SourceStatus, SourceUpdate, Tool, ToolBuilder, ToolId, ToolPolicy,
+};
+#[cfg(feature = "onnx-hub")]
+pub use embed::HubModel;
 pub use embed::{Embedder, EmbedderProfile, Progress, StaticEmbedder};
-pub use engine::*;
+#[cfg(feature = "onnx")]
+pub use embed::{OnnxEmbedder, OnnxOptions, Pooling};
+pub use engine::{Engine, EngineBuilder, Explanation};
 pub use error::{Error, ErrorKind, Result};
-pub use index::*;
-pub use lexical::*;
+pub use index::{BuildReport, Fusion, VectorCache};
+pub use lexical::FieldWeights;
 pub use score::Score;
-pub use select::*;
-pub use session::*;
-pub use working_set::*;
+pub use select::{
+    Boost, Candidate, DEFAULT_K, Gate, Ineligible, Message, Outcome, Rejected, Role, RuntimeContext,
+    SelectRequest, Selection, Thresholds,
+};
+pub use session::{
+    AsyncSession, Authorized, Call, Entry, FIND_TOOL, FindReply, FindRequest, FindStatus,
+    FoundTool, MetaTool, Refusal, RefusalKind, RestoreReport, Session, SessionOptions,
+    SessionState, TokenFigures, Turn, TurnInput, Verdict, Visible, VisibleTool,
+};
+#[cfg(feature = "tiktoken")]
+pub use text::TiktokenCounter;
 pub use text::{EstimatedTokens, TokenCount, TokenCounter};
+pub use working_set::{
+    AdmitReason, Delta, EvictReason, RefuseReason, Slot, Timing, WorkingSet, WorkingSetOptions,
+    WorkingSetState,
+};

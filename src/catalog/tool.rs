@@ -213,10 +213,11 @@ impl Tool {
         self.0.original.as_ref().map(|original| original.shape)
     }
 
-    /// The definition in the shape in which it was read, called `name` there, unknown fields kept.
-    pub(crate) fn original_named(&self, name: &str) -> Option<(Shape, Result<Arc<RawValue>>)> {
-        let original = self.0.original.as_ref()?;
-        Some((original.shape, original.renamed(name)))
+    /// The definition as it was read, called `name` there, unknown fields kept; `None` when it was
+    /// not read in `shape`.
+    pub(crate) fn original_in(&self, shape: Shape, name: &str) -> Option<Arc<RawValue>> {
+        let original = self.0.original.as_ref().filter(|original| original.shape == shape)?;
+        original.renamed(name).ok()
     }
 
     /// This tool with `source` as its policy's source, unless it has one.
