@@ -3,6 +3,8 @@ mod digest;
 mod embed;
 mod error;
 mod score;
+#[cfg(feature = "onnx-hub")]
+pub use embed::HubModel;
 pub use embed::{Embedder, EmbedderProfile, Progress, StaticEmbedder};
 #[cfg(feature = "onnx")]
 pub use embed::{OnnxEmbedder, OnnxOptions, Pooling};

@@ -1,14 +1,17 @@
 //! Text to vector: the [`Embedder`] trait and what every implementation is held to.
 
+mod folder;
+#[cfg(feature = "onnx-hub")]
+mod hub;
+mod manifest;
 #[cfg(feature = "onnx")]
 mod onnx;
-mod manifest;
 mod profile;
 mod static_model;
 mod vectors;
 
 #[cfg(feature = "onnx-hub")]
-pub use fastembed::EmbeddingModel as HubModel;
+pub use hub::HubModel;
 #[cfg(feature = "onnx")]
 pub use onnx::{OnnxEmbedder, OnnxOptions, Pooling};
 pub use profile::EmbedderProfile;
