@@ -232,12 +232,13 @@ impl Engine {
         request.validate()?;
         let index = self.index();
         let eligible = Eligible::of(&index.snapshot, &request.context);
-        let row = index.snapshot.row(id).filter(|&row| eligible.contains(row)).ok_or_else(|| {
-            Error::new(
-                ErrorKind::UnknownTool,
-                format!("there is no tool '{id}': list the tools that there are"),
-            )
-        })?;
+        let row =
+            index.snapshot.row(id).filter(|&row| eligible.contains(row)).ok_or_else(|| {
+                Error::new(
+                    ErrorKind::UnknownTool,
+                    format!("there is no tool '{id}': list the tools that there are"),
+                )
+            })?;
         let ranker = self.ranker(&index);
         let rankings = ranker.rank(request, &eligible, eligible.count())?;
         let mut best: Option<Explanation> = None;
@@ -509,7 +510,11 @@ impl fmt::Display for Explanation {
             candidate.bm25.get(),
             self.lexical_weight
         )?;
-        writeln!(f, "  words        {:.0} % of the request's, by rarity", candidate.coverage.get() * 100.0)?;
+        writeln!(
+            f,
+            "  words        {:.0} % of the request's, by rarity",
+            candidate.coverage.get() * 100.0
+        )?;
         writeln!(f, "  fused        {:.4}", candidate.score.get())?;
         for boost in &candidate.boosts {
             match boost {

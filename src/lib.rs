@@ -84,8 +84,8 @@ pub use index::{BuildReport, Fusion, VectorCache};
 pub use lexical::FieldWeights;
 pub use score::Score;
 pub use select::{
-    Boost, Candidate, DEFAULT_K, Gate, Ineligible, Message, Outcome, Rejected, Role, RuntimeContext,
-    SelectRequest, Selection, Thresholds,
+    Boost, Candidate, DEFAULT_K, Gate, Ineligible, Message, Outcome, Rejected, Role,
+    RuntimeContext, SelectRequest, Selection, Thresholds,
 };
 pub use session::{
     AsyncSession, Authorized, Call, Entry, FIND_TOOL, FindReply, FindRequest, FindStatus,

@@ -70,8 +70,7 @@ struct Shared {
 impl Catalog {
     /// A catalog without tools, to be filled by [`refresh`](Self::refresh) as sources answer.
     pub fn empty() -> Self {
-        let snapshot =
-            Snapshot::assemble(0, Vec::new(), Default::default(), Default::default());
+        let snapshot = Snapshot::assemble(0, Vec::new(), Default::default(), Default::default());
         // Nothing cannot be listed twice.
         let snapshot = snapshot.unwrap_or_else(|error| unreachable!("{error}"));
         let shared = Shared { current: ArcSwap::from_pointee(snapshot), writer: Mutex::new(()) };

@@ -25,10 +25,8 @@ pub(crate) fn provider_name(id: &ToolId) -> String {
 
 /// The form with a hash tail, for an id whose plain form another id already has.
 pub(crate) fn hashed(id: &ToolId) -> String {
-    let mut safe: String = whole(id)
-        .chars()
-        .map(|c| if c.is_ascii() && is_safe(c as u8) { c } else { '_' })
-        .collect();
+    let mut safe: String =
+        whole(id).chars().map(|c| if c.is_ascii() && is_safe(c as u8) { c } else { '_' }).collect();
     safe.truncate(MAX_PROVIDER_NAME - TAIL - 1);
     // A name of nothing but replaced characters says nothing: begin it with a word.
     let stem = safe.trim_matches('_');

@@ -83,7 +83,9 @@ pub(super) fn next(
                 if listed.insert(Arc::clone(&name), Some(listing)).is_some() {
                     return Err(Error::new(
                         ErrorKind::InvalidSetting,
-                        format!("source '{name}' is in one refresh twice: give one update a source"),
+                        format!(
+                            "source '{name}' is in one refresh twice: give one update a source"
+                        ),
                     ));
                 }
             }
@@ -108,8 +110,7 @@ pub(super) fn next(
     }
 
     let entries = merge(old, listed);
-    let before: HashMap<&ToolId, &Tool> =
-        old.tools().map(|tool| (tool.id(), tool)).collect();
+    let before: HashMap<&ToolId, &Tool> = old.tools().map(|tool| (tool.id(), tool)).collect();
     let snapshot = Snapshot::assemble(version, entries, builtins, sources)?;
     for tool in snapshot.tools() {
         match before.get(tool.id()) {

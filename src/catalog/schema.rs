@@ -18,8 +18,16 @@ const MAX_DESCRIPTION: usize = 512;
 
 /// Keys whose value is one schema.
 const ONE: [&str; 10] = [
-    "items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames",
-    "additionalItems", "unevaluatedProperties",
+    "items",
+    "additionalProperties",
+    "not",
+    "if",
+    "then",
+    "else",
+    "contains",
+    "propertyNames",
+    "additionalItems",
+    "unevaluatedProperties",
 ];
 /// Keys whose value is a list of schemas.
 const LIST: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
@@ -217,7 +225,8 @@ mod tests {
         let bytes: usize = text.names.iter().chain(&text.descriptions).map(String::len).sum();
         assert!(bytes <= MAX_BYTES);
 
-        let long = format!(r#"{{"properties": {{"a": {{"description": "{}"}}}}}}"#, "é".repeat(9_999));
+        let long =
+            format!(r#"{{"properties": {{"a": {{"description": "{}"}}}}}}"#, "é".repeat(9_999));
         assert!(schema_text(&long).descriptions[0].len() <= MAX_DESCRIPTION);
     }
 }

@@ -24,6 +24,11 @@ pub struct SourceStatus {
     pub problems: Vec<String>,
 }
 
+/// Built-in provider tools by source.
+type Builtins = BTreeMap<Arc<str>, Vec<Builtin>>;
+/// Health by source.
+type Sources = BTreeMap<Arc<str>, SourceStatus>;
+
 /// A tool with where it came from.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
@@ -42,8 +47,8 @@ pub(crate) struct Entry {
 pub struct Snapshot {
     version: u64,
     entries: Vec<Entry>,
-    builtins: BTreeMap<Arc<str>, Vec<Builtin>>,
-    sources: BTreeMap<Arc<str>, SourceStatus>,
+    builtins: Builtins,
+    sources: Sources,
     names: Names,
 }
 
@@ -51,8 +56,8 @@ impl Snapshot {
     pub(crate) fn assemble(
         version: u64,
         entries: Vec<Entry>,
-        builtins: BTreeMap<Arc<str>, Vec<Builtin>>,
-        mut sources: BTreeMap<Arc<str>, SourceStatus>,
+        builtins: Builtins,
+        mut sources: Sources,
     ) -> Result<Self> {
         let mut places: HashMap<&ToolId, &Entry> = HashMap::with_capacity(entries.len());
         for entry in &entries {
@@ -156,9 +161,7 @@ impl Snapshot {
         &self.entries
     }
 
-    pub(crate) fn parts(
-        &self,
-    ) -> (BTreeMap<Arc<str>, Vec<Builtin>>, BTreeMap<Arc<str>, SourceStatus>) {
+    pub(crate) fn parts(&self) -> (Builtins, Sources) {
         (self.builtins.clone(), self.sources.clone())
     }
 }

@@ -1,5 +1,6 @@
 //! `toolrack.json`, the file that tells what a model folder holds.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -32,6 +33,9 @@ pub(crate) struct Manifest {
     pub document_prefix: Option<String>,
     /// SHA-256 of the weights in hexadecimal digits; checked when present.
     pub sha256: Option<String>,
+    /// Other weights of the same model in the folder, each with its SHA-256; ONNX models only.
+    #[cfg_attr(not(feature = "onnx"), allow(dead_code, reason = "static models have one file"))]
+    pub other_files: BTreeMap<String, String>,
     /// Licence and source of the weights, for people.
     #[allow(dead_code, reason = "read so that the key is known; shown to no one")]
     pub licence: Option<String>,

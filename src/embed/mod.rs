@@ -1,15 +1,18 @@
 //! Text to vector: the [`Embedder`] trait and what every implementation is held to.
 
-#[cfg(any())]
-mod onnx;
+mod folder;
+#[cfg(feature = "onnx-hub")]
+mod hub;
 mod manifest;
+#[cfg(feature = "onnx")]
+mod onnx;
 mod profile;
 mod static_model;
 mod vectors;
 
 #[cfg(feature = "onnx-hub")]
-pub use fastembed::EmbeddingModel as HubModel;
-#[cfg(any())]
+pub use hub::HubModel;
+#[cfg(feature = "onnx")]
 pub use onnx::{OnnxEmbedder, OnnxOptions, Pooling};
 pub use profile::EmbedderProfile;
 pub use static_model::StaticEmbedder;

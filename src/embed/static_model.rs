@@ -9,7 +9,7 @@ use safetensors::{Dtype, SafeTensors};
 use tokenizers::Tokenizer;
 
 use super::manifest::Manifest;
-use super::{Embedder, EmbedderProfile};
+use super::{Embedder, EmbedderProfile, folder};
 use crate::digest::sha256_hex;
 use crate::error::{Error, ErrorKind, Result, invalid_setting};
 
@@ -88,14 +88,14 @@ impl StaticEmbedder {
     /// `scales` and `weights` f32 *V*), `tokenizer.json` and, if there is one, `toolrack.json`.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] when a file cannot be read, [`ErrorKind::ModelFile`] when one is damaged or
-    /// has other tensors, shapes or checksum than expected.
+    /// [`ErrorKind::ModelFile`] when a file is missing, damaged or has other tensors, shapes or
+    /// checksum than expected, [`ErrorKind::Io`] when one is there but cannot be read.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self> {
         let folder = folder.as_ref();
         let manifest = Manifest::read(folder)?;
         let name = manifest.file.as_deref().unwrap_or("model.safetensors");
-        let weights = read(&folder.join(name))?;
-        let tokenizer = read(&folder.join("tokenizer.json"))?;
+        let weights = folder::read(folder, name)?;
+        let tokenizer = folder::read(folder, "tokenizer.json")?;
         let sha256 = sha256_hex(&weights);
         if let Some(expected) = &manifest.sha256
             && !expected.eq_ignore_ascii_case(&sha256)
@@ -138,11 +138,9 @@ impl StaticEmbedder {
     /// The token ids that are summed for `text`, cut to the model's limit.
     fn token_ids(&self, text: &str) -> Result<Vec<u32>> {
         let cut = clip(text, self.model.max_tokens);
-        let encoding = self
-            .model
-            .tokenizer
-            .encode_fast(cut, false)
-            .map_err(|error| Error::embedder("the tokenizer failed on a text").with_source(error))?;
+        let encoding = self.model.tokenizer.encode_fast(cut, false).map_err(|error| {
+            Error::embedder("the tokenizer failed on a text").with_source(error)
+        })?;
         let ids = encoding.get_ids();
         Ok(ids[..ids.len().min(self.model.max_tokens)].to_vec())
     }
@@ -262,7 +260,9 @@ impl Model {
         {
             return Err(Error::new(
                 ErrorKind::DimensionMismatch,
-                format!("{place}: the model has {width} dimensions but its manifest says {expected}: fetch the model again"),
+                format!(
+                    "{place}: the model has {width} dimensions but its manifest says {expected}: fetch the model again"
+                ),
             ));
         }
         let factors: Vec<f32> = scales.iter().zip(&weights).map(|(s, w)| s * w).collect();
@@ -296,7 +296,7 @@ impl Model {
 ///
 /// A WordPiece token has at least one character, and a word of more than 100 characters is one
 /// token; 100 characters a token therefore keep all that the limit can let through.
-fn clip(text: &str, max_tokens: usize) -> &str {
+pub(super) fn clip(text: &str, max_tokens: usize) -> &str {
     match text.char_indices().nth(max_tokens.saturating_mul(100)) {
         Some((end, _)) => &text[..end],
         None => text,
@@ -307,12 +307,23 @@ fn floats(bytes: &[u8]) -> Vec<f32> {
     bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
 }
 
-fn read(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path).map_err(|error| {
-        Error::new(
-            ErrorKind::Io,
-            format!("cannot read {}: point at a folder that holds the model", path.display()),
-        )
-        .with_source(error)
-    })
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn token_ids_are_those_of_the_lab() {
+        let golden =
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/golden.json"));
+        let golden: serde_json::Value = serde_json::from_str(golden).unwrap();
+        let expected: Vec<u32> = serde_json::from_value(golden["static"]["ids0"].clone()).unwrap();
+        let text = golden["texts"][0].as_str().unwrap();
+        assert_eq!(StaticEmbedder::bundled().token_ids(text).unwrap(), expected);
+    }
+
+    #[test]
+    fn clipping_keeps_characters_whole() {
+        assert_eq!(clip("äöü", 1), "äöü");
+        assert_eq!(clip(&"ä".repeat(300), 2).chars().count(), 200);
+    }
 }

@@ -111,16 +111,22 @@ mod tests {
 
     #[test]
     fn a_clear_winner_of_either_arm_stays_one() {
-        let fused = Fusion::default().fuse(Some(&[0.9, 0.3, 0.3]), &[0.0, 8.0, 1.0], &|_| true, 0.2);
+        let fused =
+            Fusion::default().fuse(Some(&[0.9, 0.3, 0.3]), &[0.0, 8.0, 1.0], &|_| true, 0.2);
         assert!(fused[0] > fused[1] && fused[1] > fused[2]);
-        let fused = Fusion::default().fuse(Some(&[0.31, 0.3, 0.3]), &[0.0, 8.0, 1.0], &|_| true, 0.2);
+        let fused =
+            Fusion::default().fuse(Some(&[0.31, 0.3, 0.3]), &[0.0, 8.0, 1.0], &|_| true, 0.2);
         assert!(fused[1] > fused[0]);
     }
 
     #[test]
     fn rank_fusion_counts_only_what_scores_and_is_eligible() {
-        let fused =
-            Fusion::Rrf { k: 60.0 }.fuse(Some(&[0.9, 0.8, -0.1]), &[0.0, 2.0, 0.0], &|row| row != 0, 0.0);
+        let fused = Fusion::Rrf { k: 60.0 }.fuse(
+            Some(&[0.9, 0.8, -0.1]),
+            &[0.0, 2.0, 0.0],
+            &|row| row != 0,
+            0.0,
+        );
         assert_eq!(fused[0], Score::ZERO);
         assert_eq!(fused[1], Score::new(2.0 / 61.0).unwrap());
         assert_eq!(fused[2], Score::ZERO);

@@ -132,13 +132,15 @@ impl VectorCache {
             }
         }
         let aside = path.with_extension("partial");
-        std::fs::write(&aside, bytes).and_then(|()| std::fs::rename(&aside, path)).map_err(|error| {
-            Error::new(
-                ErrorKind::Io,
-                format!("cannot write {}: give a writable place", path.display()),
-            )
-            .with_source(error)
-        })
+        std::fs::write(&aside, bytes).and_then(|()| std::fs::rename(&aside, path)).map_err(
+            |error| {
+                Error::new(
+                    ErrorKind::Io,
+                    format!("cannot write {}: give a writable place", path.display()),
+                )
+                .with_source(error)
+            },
+        )
     }
 
     /// The cache stored at `path`.

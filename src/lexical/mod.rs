@@ -117,10 +117,8 @@ impl LexicalIndex {
             }
             lengths.push(u32::try_from(tokens.len()).unwrap_or(u32::MAX));
             let mut document = TantivyDocument::default();
-            document.add_pre_tokenized_text(
-                field,
-                PreTokenizedString { text: String::new(), tokens },
-            );
+            document
+                .add_pre_tokenized_text(field, PreTokenizedString { text: String::new(), tokens });
             writer.add_document(document).map_err(failed)?;
         }
         let index = writer.finalize().map_err(failed)?;

@@ -63,7 +63,9 @@ impl Gate {
     pub(crate) fn validate(&self) -> Result<()> {
         let cosines = [self.read, self.write, self.destructive];
         if cosines.iter().flatten().any(|value| !(-1.0..=1.0).contains(value)) {
-            return Err(invalid_setting("a gate threshold is out of range: give a cosine in [-1, 1]"));
+            return Err(invalid_setting(
+                "a gate threshold is out of range: give a cosine in [-1, 1]",
+            ));
         }
         if !(0.0..=1.0).contains(&self.coverage) {
             return Err(invalid_setting(format!(

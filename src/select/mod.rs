@@ -9,9 +9,9 @@ mod selection;
 
 pub use context::RuntimeContext;
 pub use gate::{Gate, Thresholds};
-pub use policy::Ineligible;
 pub(crate) use policy::Eligible;
-pub(crate) use rank::{Ranker};
+pub use policy::Ineligible;
+pub(crate) use rank::Ranker;
 pub(crate) use request::MAX_INTENTS;
 pub use request::{DEFAULT_K, Message, Role, SelectRequest};
 pub use selection::{Boost, Candidate, Outcome, Rejected, Selection};

@@ -44,10 +44,7 @@ pub(crate) fn check(tool: &Tool, context: &RuntimeContext) -> Result<(), Ineligi
             context.namespaces.as_ref().is_none_or(|set| set.contains(tool.namespace())),
             Ineligible::Namespace,
         ),
-        (
-            context.tools.as_ref().is_none_or(|set| set.contains(tool.id())),
-            Ineligible::NotAllowed,
-        ),
+        (context.tools.as_ref().is_none_or(|set| set.contains(tool.id())), Ineligible::NotAllowed),
         (one_of(&policy.environments, context.environment.as_ref()), Ineligible::Environment),
         (policy.scopes.iter().all(|scope| context.scopes.contains(scope)), Ineligible::Scope),
         (

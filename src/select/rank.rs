@@ -56,7 +56,9 @@ impl Ranker<'_> {
         let weight = self.index.embedder.as_ref().map(|e| e.profile().lexical_weight);
         let weight = weight.unwrap_or_default();
         let rankings = request.intents.iter().zip(arms).enumerate();
-        Ok(rankings.map(|(n, (text, arms))| self.merge(n, text, arms, eligible, k, weight)).collect())
+        Ok(rankings
+            .map(|(n, (text, arms))| self.merge(n, text, arms, eligible, k, weight))
+            .collect())
     }
 
     fn merge(
@@ -91,7 +93,9 @@ impl Ranker<'_> {
         best.extend(top_k(scored, k).into_iter().map(|(row, _)| ranked(row, false)));
         let n_fitting = (0..fused.len())
             .filter(|&row| is_eligible(row) && scores_at_all(row))
-            .filter(|row| mentions.rows.contains(row) || self.judge(*row, &arms, &thresholds).is_none())
+            .filter(|row| {
+                mentions.rows.contains(row) || self.judge(*row, &arms, &thresholds).is_none()
+            })
             .count();
         Ranking {
             ranked: best,

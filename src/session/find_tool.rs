@@ -291,11 +291,17 @@ impl fmt::Display for FindReply {
         }
         if !self.ambiguous.is_empty() {
             let names: Vec<&str> = self.ambiguous.iter().map(|tool| tool.name.as_str()).collect();
-            lines.push(format!("These fit alike; choose by their descriptions: {}.", names.join(", ")));
+            lines.push(format!(
+                "These fit alike; choose by their descriptions: {}.",
+                names.join(", ")
+            ));
         }
         if !self.unknown_names.is_empty() {
-            let names: Vec<String> =
-                self.unknown_names.iter().map(|name| format!("'{}'", name.escape_debug())).collect();
+            let names: Vec<String> = self
+                .unknown_names
+                .iter()
+                .map(|name| format!("'{}'", name.escape_debug()))
+                .collect();
             lines.push(format!("There is no tool called {}.", names.join(", ")));
         }
         if self.degraded.is_some() {

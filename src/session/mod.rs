@@ -18,8 +18,8 @@ pub use find_tool::{FindReply, FindRequest, FindStatus, FoundTool};
 pub use options::{FIND_TOOL, SessionOptions};
 pub use state::{RestoreReport, SessionState};
 pub use turn::{Turn, TurnInput};
-pub use visible::{Entry, MetaTool, TokenFigures, Visible, VisibleTool};
 use visible::{BuiltinJson, VisibleInner};
+pub use visible::{Entry, MetaTool, TokenFigures, Visible, VisibleTool};
 
 use crate::catalog::{Snapshot, Tool, ToolId};
 use crate::engine::Engine;
@@ -111,9 +111,11 @@ impl Session {
                 ),
             ));
         }
-        let meta_tokens = engine
-            .token_counter()
-            .count(&definition_text(&meta.name, &meta.description, Some(&meta.parameters)));
+        let meta_tokens = engine.token_counter().count(&definition_text(
+            &meta.name,
+            &meta.description,
+            Some(&meta.parameters),
+        ));
 
         let most = options.pass_through.unwrap_or(options.working_set.limit);
         let whole: TokenCount = naive_tokens(&index, &eligible);
@@ -281,7 +283,9 @@ impl Session {
                 }
             }
         } else {
-            rows.extend(self.set.visible().skip(self.set.core().len()).filter_map(|id| snapshot.row(id)));
+            rows.extend(
+                self.set.visible().skip(self.set.core().len()).filter_map(|id| snapshot.row(id)),
+            );
         }
         let all = rows.len() >= self.eligible.count();
         let naive = naive_tokens(&self.index, &self.eligible);
@@ -374,8 +378,7 @@ impl Session {
     /// The same words for hidden and missing tools, with suggestions from the eligible ones.
     fn refuse_unknown(&self, now: &Arc<ToolIndex>, name: &str) -> Result<Refusal> {
         let shown: String = name.chars().take(80).collect();
-        let request =
-            SelectRequest::new(shown.as_str()).k(3).context(self.options.context.clone());
+        let request = SelectRequest::new(shown.as_str()).k(3).context(self.options.context.clone());
         let near = self.engine.select_in(now, &request)?;
         let mut text = format!("There is no tool called '{}'.", shown.escape_debug());
         let names: Vec<&str> =
@@ -507,8 +510,7 @@ impl Session {
             .iter()
             .filter_map(|name| resolve(&index, &eligible, name, "core").ok())
             .collect();
-        let mut delta =
-            self.set.reconcile(slots(&index, core), &|id| cost(&index, &eligible, id));
+        let mut delta = self.set.reconcile(slots(&index, core), &|id| cost(&index, &eligible, id));
         let changed = |id: &&ToolId| old.snapshot.get(id) != index.snapshot.get(id);
         if self.set.visible().any(|id| changed(&id)) {
             delta.new_epoch = true;

@@ -145,7 +145,9 @@ impl SessionOptions {
             )));
         }
         if self.find_limit == 0 {
-            return Err(invalid_setting("find_limit is 0: let one search bring in at least 1 tool"));
+            return Err(invalid_setting(
+                "find_limit is 0: let one search bring in at least 1 tool",
+            ));
         }
         self.working_set.validate()
     }

@@ -104,11 +104,8 @@ impl Session {
     ) -> FindReply {
         let loaded: Vec<FoundTool> =
             delta.admitted.iter().filter_map(|(id, _)| self.found(id)).collect();
-        let not_loaded: Vec<(FoundTool, RefuseReason)> = delta
-            .refused
-            .iter()
-            .filter_map(|(id, why)| Some((self.found(id)?, *why)))
-            .collect();
+        let not_loaded: Vec<(FoundTool, RefuseReason)> =
+            delta.refused.iter().filter_map(|(id, why)| Some((self.found(id)?, *why))).collect();
         let visible: Vec<FoundTool> =
             visible.iter().filter_map(|slot| self.found(&slot.id)).collect();
         let nothing = loaded.is_empty() && visible.is_empty() && not_loaded.is_empty();

@@ -119,8 +119,7 @@ impl fmt::Display for Turn {
             writeln!(f)?;
         }
         for (id, why) in &self.delta.evicted {
-            let one =
-                Delta { evicted: vec![(id.clone(), *why)], ..Delta::default() };
+            let one = Delta { evicted: vec![(id.clone(), *why)], ..Delta::default() };
             write!(f, "  {one}")?;
         }
         if let Some(reason) = self.selection.as_ref().and_then(|s| s.degraded.as_ref()) {

@@ -11,4 +11,4 @@ pub use cost::{EstimatedTokens, TokenCount, TokenCounter};
 pub(crate) use document::{dense_text, field_terms};
 #[cfg(feature = "tiktoken")]
 pub use tiktoken::TiktokenCounter;
-pub(crate) use tokenize::{terms};
+pub(crate) use tokenize::terms;

@@ -138,7 +138,9 @@ fn stem(word: String) -> String {
 
 fn is_stop_word(word: &str) -> bool {
     static WORDS: OnceLock<std::collections::HashSet<&str>> = OnceLock::new();
-    WORDS.get_or_init(|| STOP_WORDS.lines().filter(|line| !line.is_empty()).collect()).contains(word)
+    WORDS
+        .get_or_init(|| STOP_WORDS.lines().filter(|line| !line.is_empty()).collect())
+        .contains(word)
 }
 
 fn is_word_char(c: char) -> bool {

@@ -169,8 +169,7 @@ impl WorkingSet {
     pub fn unpin(&mut self, id: &ToolId) {
         if let Some(place) = self.pinned.iter().position(|slot| slot.id == *id) {
             let slot = self.pinned.remove(place);
-            let active =
-                Active { tokens: slot.tokens, wanted: self.step, earned: true, held: 0 };
+            let active = Active { tokens: slot.tokens, wanted: self.step, earned: true, held: 0 };
             self.active.push(slot.id, active);
         }
     }
@@ -360,8 +359,7 @@ impl WorkingSet {
     /// Tools that earned their place yield to mere retrieval only when stale.
     fn evict_least_recent(&mut self, for_demand: bool, delta: &mut Delta) -> bool {
         let may_go = |(id, active): &(&ToolId, &Active)| {
-            self.is_evictable(id, active)
-                && (for_demand || !active.earned || self.is_stale(active))
+            self.is_evictable(id, active) && (for_demand || !active.earned || self.is_stale(active))
         };
         // Of those that never earned their place first; the cache iterates most recent first.
         let victim = self
@@ -446,6 +444,3 @@ fn dedup(slots: Vec<Slot>) -> Vec<Slot> {
     }
     kept
 }
-
-
-

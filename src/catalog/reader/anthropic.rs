@@ -7,5 +7,10 @@ use crate::error::Result;
 
 /// `name`, `description`, `input_schema`.
 pub(crate) fn tool(fields: RawObject) -> Result<ToolBuilder> {
-    common(Shape::Anthropic, fields, "input_schema", &["type", "name", "description", "input_schema"])
+    common(
+        Shape::Anthropic,
+        fields,
+        "input_schema",
+        &["type", "name", "description", "input_schema"],
+    )
 }

@@ -16,8 +16,12 @@ pub(crate) fn tool(fields: RawObject) -> Result<ToolBuilder> {
     let read_only = annotations.boolean("readOnlyHint")?;
     let destructive = annotations.boolean("destructiveHint")?;
     let title = annotations.string("title")?;
-    let mut builder =
-        common(Shape::Mcp, fields, "inputSchema", &["name", "title", "description", "inputSchema"])?;
+    let mut builder = common(
+        Shape::Mcp,
+        fields,
+        "inputSchema",
+        &["name", "title", "description", "inputSchema"],
+    )?;
     builder.title = builder.title.or(title);
     builder.policy.risk = match (read_only, destructive) {
         (Some(true), _) | (None, None) => Risk::Read,

@@ -7,9 +7,25 @@ use crate::catalog::tool::ToolBuilder;
 use crate::error::{Error, ErrorKind, Result};
 
 const KNOWN: &[&str] = &[
-    "name", "namespace", "title", "description", "parameters", "examples", "aliases", "tags",
-    "policy", "enabled", "environments", "scopes", "roles", "stages", "tenants", "flags", "risk",
-    "version", "source",
+    "name",
+    "namespace",
+    "title",
+    "description",
+    "parameters",
+    "examples",
+    "aliases",
+    "tags",
+    "policy",
+    "enabled",
+    "environments",
+    "scopes",
+    "roles",
+    "stages",
+    "tenants",
+    "flags",
+    "risk",
+    "version",
+    "source",
 ];
 
 /// `name`, and as far as they are there `namespace` (or `server`), `title`, `description`,

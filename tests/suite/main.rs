@@ -1,0 +1,14 @@
+//! Tests on public paths, as one binary: each further one would link the whole crate again.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs,
+    missing_debug_implementations,
+    unreachable_pub
+)]
+
+#[cfg(feature = "onnx")]
+mod onnx;
+mod static_model;
