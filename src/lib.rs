@@ -60,6 +60,8 @@ mod digest;
 mod embed;
 mod engine;
 mod error;
+#[cfg(feature = "gateway")]
+pub mod gateway;
 mod index;
 mod lexical;
 mod score;

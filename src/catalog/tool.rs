@@ -132,6 +132,7 @@ impl<'de> Deserialize<'de> for ToolId {
 #[derive(Clone)]
 pub struct Tool(Arc<Definition>);
 
+#[derive(Clone)]
 struct Definition {
     id: ToolId,
     title: Option<String>,
@@ -241,6 +242,15 @@ impl Tool {
             original: definition.original.clone(),
             content_hash: definition.content_hash.clone(),
         }))
+    }
+
+    /// This tool with `risk` instead of what its server says of it.
+    #[cfg(feature = "gateway")]
+    pub(crate) fn with_risk(self, risk: Risk) -> Self {
+        let mut definition = Definition::clone(&self.0);
+        definition.policy.risk = risk;
+        // The hash stays: it is the server's definition that is compared.
+        Self(Arc::new(definition))
     }
 
     /// The native form: known fields that are set, then the unknown ones as they came.

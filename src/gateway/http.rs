@@ -1,0 +1,194 @@
+//! Streamable HTTP for clients, and who may use it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::net::TcpListener;
+
+use super::downstream::{Downstream, SESSION_HEADER};
+use super::hub::Hub;
+use super::tokens::Tokens;
+use crate::error::{Error, ErrorKind, Result};
+
+/// How long a client may say nothing before its session is closed.
+const IDLE: std::time::Duration = std::time::Duration::from_secs(1_800);
+/// The largest request that is taken.
+const MAX_REQUEST: usize = 16 * 1024 * 1024;
+
+/// A listener at `address`.
+///
+/// Beyond loopback whoever reaches the port can use every tool, so there have to be tokens.
+pub(super) async fn listen(address: SocketAddr, what: &str, tokens: bool) -> Result<TcpListener> {
+    if !address.ip().is_loopback() && !tokens {
+        return Err(Error::new(
+            ErrorKind::InvalidSetting,
+            format!(
+                "{what} would listen at {address}, beyond this machine, without authentication: \
+                 give a file of tokens or listen at 127.0.0.1"
+            ),
+        ));
+    }
+    TcpListener::bind(address).await.map_err(|error| {
+        let text = format!("{what} cannot listen at {address}: choose another address or port");
+        Error::new(ErrorKind::Io, text).with_source(error)
+    })
+}
+
+/// Who may call: names of this machine, and tokens.
+#[derive(Clone)]
+pub(super) struct Door {
+    hub: Arc<Hub>,
+    tokens: Option<Arc<Tokens>>,
+    hosts: Arc<[String]>,
+}
+
+impl Door {
+    pub(super) fn new(hub: &Arc<Hub>, tokens: Option<Arc<Tokens>>, address: SocketAddr) -> Self {
+        let mut hosts: Vec<String> =
+            ["localhost", "127.0.0.1", "::1"].into_iter().map(str::to_owned).collect();
+        if !address.ip().is_unspecified() {
+            hosts.push(address.ip().to_string());
+        }
+        hosts.extend(hub.settings.hosts.iter().cloned());
+        Self { hub: Arc::clone(hub), tokens, hosts: hosts.into() }
+    }
+
+    /// `routes`, behind this door.
+    pub(super) fn guard(self, routes: Router) -> Router {
+        routes.layer(from_fn_with_state(self, enter))
+    }
+
+    /// A page on another site must not reach a gateway on its reader's machine: the name that it
+    /// was called by has to be known, and the site that a browser names has to be, too.
+    fn is_known(&self, headers: &HeaderMap) -> bool {
+        let text = |name| headers.get(name).map(|value: &axum::http::HeaderValue| value.to_str());
+        let host = match text(header::HOST) {
+            Some(Ok(host)) => host,
+            _ => return false,
+        };
+        let known = |name: &str| self.hosts.iter().any(|host| host.eq_ignore_ascii_case(name));
+        if !known(host) && !known(without_port(host)) {
+            return false;
+        }
+        match text(header::ORIGIN) {
+            None => true,
+            Some(Err(_)) => false,
+            Some(Ok(origin)) => {
+                let listed = &self.hub.settings.origins;
+                let site = origin.split_once("://").map(|(_, site)| without_port(site));
+                listed.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin))
+                    || site.is_some_and(|site| matches!(site, "localhost" | "127.0.0.1" | "::1"))
+            }
+        }
+    }
+}
+
+fn without_port(authority: &str) -> &str {
+    if let Some(rest) = authority.strip_prefix('[') {
+        return rest.split(']').next().unwrap_or(rest);
+    }
+    authority.rsplit_once(':').map_or(authority, |(host, _)| host)
+}
+
+async fn enter(State(door): State<Door>, mut request: Request, next: Next) -> Response {
+    if !door.is_known(request.headers()) {
+        return (StatusCode::FORBIDDEN, "This host or origin is not allowed.").into_response();
+    }
+    let mut owner = None;
+    if let Some(tokens) = &door.tokens {
+        let value = request.headers().get(header::AUTHORIZATION);
+        let secret = value.and_then(|value| {
+            let (scheme, secret) = value.to_str().ok()?.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim().to_owned())
+        });
+        let Some(token) = secret.as_deref().and_then(|secret| tokens.find(secret)).cloned() else {
+            return (
+                StatusCode::UNAUTHORIZED,
+                [(header::WWW_AUTHENTICATE, "Bearer realm=\"toolrack\"")],
+                "A bearer token is needed.",
+            )
+                .into_response();
+        };
+        owner = Some(token.name().to_owned());
+        // What comes after has no use for it and must not log it.
+        request.headers_mut().remove(header::AUTHORIZATION);
+        request.extensions_mut().insert(token);
+    }
+    let id = request.headers().get(SESSION_HEADER).and_then(|id| id.to_str().ok());
+    if let Some(id) = id
+        && !owns(&door.hub, id, owner.as_deref())
+    {
+        return (StatusCode::NOT_FOUND, "There is no such session.").into_response();
+    }
+    next.run(request).await
+}
+
+/// Whether the session is of this owner, or unknown, which is for the transport to say.
+fn owns(hub: &Hub, id: &str, owner: Option<&str>) -> bool {
+    if let Some(open) = hub.sessions.all().iter().find(|session| session.key() == Some(id)) {
+        return open.identity.owner.as_deref() == owner;
+    }
+    match hub.state.as_ref().and_then(|state| state.owner(id)) {
+        Some(stored) => stored.as_deref() == owner,
+        None => true,
+    }
+}
+
+/// The endpoint `/mcp`.
+pub(super) fn routes(hub: &Arc<Hub>, door: Door) -> Router {
+    let mut sessions = LocalSessionManager::default();
+    let mut config = SessionConfig::default();
+    config.keep_alive = Some(hub.settings.idle.unwrap_or(IDLE));
+    sessions.session_config = config;
+
+    let mut config = StreamableHttpServerConfig::default()
+        .with_allowed_hosts(door.hosts.iter().cloned())
+        .with_max_request_body_bytes(MAX_REQUEST)
+        .with_cancellation_token(hub.end.child_token());
+    if let Some(state) = &hub.state {
+        config.session_store = Some(Arc::clone(state) as Arc<_>);
+    }
+    let factory = Arc::clone(hub);
+    let service = StreamableHttpService::new(
+        move || Ok(Downstream::new(Arc::clone(&factory), false)),
+        Arc::new(sessions),
+        config,
+    );
+    door.guard(Router::new().nest_service("/mcp", service))
+}
+
+/// The endpoint `/metrics`.
+pub(super) fn metrics_routes(hub: &Arc<Hub>, door: Door) -> Router {
+    let metrics = Arc::clone(&hub.metrics);
+    let text = move || {
+        let metrics = Arc::clone(&metrics);
+        async move {
+            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+            ([(header::CONTENT_TYPE, kind)], Body::from(metrics.text()))
+        }
+    };
+    door.guard(Router::new().route("/metrics", get(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_port;
+
+    #[test]
+    fn ports_are_cut_off() {
+        for (authority, host) in
+            [("localhost:80", "localhost"), ("localhost", "localhost"), ("[::1]:8", "::1")]
+        {
+            assert_eq!(without_port(authority), host);
+        }
+    }
+}
