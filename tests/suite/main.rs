@@ -11,4 +11,5 @@
 
 #[cfg(feature = "onnx")]
 mod onnx;
+mod layers;
 mod static_model;
