@@ -9,7 +9,7 @@
     unreachable_pub
 )]
 
+mod layers;
 #[cfg(feature = "onnx")]
 mod onnx;
-mod layers;
 mod static_model;
