@@ -9,6 +9,7 @@
     unreachable_pub
 )]
 
+mod eviction;
 #[cfg(feature = "onnx")]
 mod onnx;
 mod static_model;
