@@ -10,6 +10,7 @@
 )]
 
 mod eviction;
+mod invoice_example;
 #[cfg(feature = "onnx")]
 mod onnx;
 mod static_model;
