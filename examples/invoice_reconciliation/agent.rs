@@ -86,7 +86,6 @@ pub fn options() -> SessionOptions {
         .core(["agent/read_state", "agent/write_state"])
         .limit(10)
         .stale_after(4)
-        .retrieve(5)
         .find_limit(3)
 }
 

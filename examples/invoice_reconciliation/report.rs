@@ -209,7 +209,8 @@ fn result(outcome: &Outcome) -> String {
                 list.iter().map(|tool| tool.id.to_string()).collect::<Vec<_>>().join(", ")
             };
             match (reply.loaded.as_slice(), reply.visible.as_slice()) {
-                ([], []) => "nothing that could be loaded".to_owned(),
+                ([], []) if reply.not_loaded.is_empty() => "no tool fits".to_owned(),
+                ([], []) => "nothing could be loaded, the list is full of tools in use".to_owned(),
                 ([], visible) => format!("already there: {}", names(visible)),
                 (loaded, _) => format!("loaded {}", names(loaded)),
             }

@@ -99,11 +99,13 @@ impl Model for Script {
 }
 
 impl Seen {
-    /// The first words that were not tried yet since the user's message.
+    /// The first words that were not tried since the tool was last there, or the user spoke.
     fn words_for(&self, tool: &str) -> Result<&'static str> {
         let (_, words) =
             WORDS.iter().find(|(name, _)| *name == tool).context("a tool without words")?;
-        let tried = |intent: &str| self.now("find_tool").any(|x| x.arguments["intent"] == intent);
+        let recent = || self.exchanges.iter().rev().take_while(|x| x.message == self.message);
+        let lacking = || recent().take_while(|x| x.tool != tool);
+        let tried = |intent: &str| lacking().any(|x| x.arguments["intent"] == intent);
         match words.iter().find(|intent| !tried(intent)) {
             Some(intent) if self.tools.contains("find_tool") => Ok(intent),
             Some(_) => bail!("the scripted model wants {tool} and has no find_tool to ask for it"),

@@ -29,7 +29,7 @@ pub struct Totals {
     pub conversation: usize,
     /// Tools that came in through `find_tool`, in order.
     pub found: Vec<String>,
-    /// Tools that were evicted and later wanted again, in order.
+    /// Tools that were called after they had been evicted, in order.
     pub returned: Vec<String>,
     /// Requests whose list differed from the one before.
     pub changes: usize,
@@ -50,16 +50,19 @@ impl Totals {
         self.baseline += tokens.naive;
         self.conversation += step.conversation;
         for (id, why) in &step.delta.admitted {
-            let id = id.to_string();
             if *why == AdmitReason::Found {
-                self.found.push(id.clone());
-            }
-            if *why != AdmitReason::Retrieved && self.evicted.remove(&id) {
-                self.returned.push(id);
+                self.found.push(id.to_string());
             }
         }
         for (id, _) in &step.delta.evicted {
             self.evicted.insert(id.to_string());
+        }
+        for done in &step.calls {
+            if let Outcome::Ran(id, _) = &done.outcome
+                && self.evicted.remove(&id.to_string())
+            {
+                self.returned.push(id.to_string());
+            }
         }
         if let Some(last) = self.last_list.replace(step.tools.clone()).filter(|l| *l != step.tools)
         {
@@ -178,7 +181,7 @@ pub fn totals(world: &World, totals: &Totals, style: Style) -> String {
         ),
     );
     line("brought by find_tool", list(&totals.found));
-    line("evicted, wanted again", list(&totals.returned));
+    line("evicted, called later", list(&totals.returned));
     line(
         "list changes",
         format!(
