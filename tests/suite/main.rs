@@ -9,6 +9,8 @@
     unreachable_pub
 )]
 
+mod eviction;
+mod invoice_example;
 mod layers;
 #[cfg(feature = "onnx")]
 mod onnx;
