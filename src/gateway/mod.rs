@@ -37,9 +37,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rmcp::service::serve_server_with_ct;
+use rmcp::service::{ServerInitializeError, serve_server_with_ct};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::io::stdio_pipes;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 
 pub use config::{Config, ServerConfig, Target};
@@ -107,6 +108,19 @@ impl Gateway {
     /// [`ErrorKind::Io`] when the client does not speak MCP.
     pub async fn serve_stdio(&self) -> Result<()> {
         let (input, output) = stdio_pipes();
+        self.serve_streams(input, output).await
+    }
+
+    /// Serves one client on any two streams until it leaves. A gateway serves one client so, because
+    /// what the client can do is what servers are told.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] when the client does not speak MCP.
+    pub async fn serve_streams(
+        &self,
+        input: impl AsyncRead + Send + Unpin + 'static,
+        output: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Result<()> {
         let transport =
             AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_MESSAGE);
         let downstream = Downstream::new(Arc::clone(&self.hub), true);
@@ -114,7 +128,7 @@ impl Gateway {
         let running = match serve_server_with_ct(downstream, transport, end.clone()).await {
             Ok(running) => running,
             // A client that leaves before it says anything wanted nothing.
-            Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+            Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
             Err(_) if end.is_cancelled() => return Ok(()),
             Err(error) => {
                 let text =

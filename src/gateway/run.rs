@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 
 use super::settings::Mode;
-use crate::catalog::{Tool, ToolId};
+use crate::catalog::{Tool, ToolId, VisibleTool};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::select::policy;
 use crate::session::{
     Authorized, Call, FindReply, FindRequest, Session, SessionOptions, SessionState, TokenFigures,
-    Verdict, VisibleTool,
+    Verdict,
 };
 
 /// Tools that a bridged client may have found at once: its list does not grow with them.
@@ -49,7 +49,7 @@ type Shown = (String, String);
 
 /// The list for the client.
 pub(crate) struct List {
-    pub tools: Vec<VisibleTool>,
+    pub tools: Vec<Arc<VisibleTool>>,
     /// How many of them are core.
     pub core: usize,
     /// Whether everything is in the list, so that there is nothing to search.
@@ -167,33 +167,31 @@ impl Inner {
         }
         self.missing_core = missing;
         options.core = core;
-        match self.restored.clone() {
-            // With nothing indexed yet everything would be left out.
-            Some(state) if !settled && self.engine.snapshot().is_empty() => {
-                let mut session = self.engine.session(options)?;
-                session.step();
-                self.restored = Some(state);
-                Ok(session)
-            }
-            Some(state) => {
-                let (session, report) = self.engine.restore(options, state)?;
-                if !report.left_out.is_empty() {
-                    tracing::info!("{} stored tools are no longer there", report.left_out.len());
-                }
-                self.restored = None;
-                Ok(session)
-            }
-            None => self.engine.session(options),
+        // Before all servers were heard of, much of a stored working set would be left out.
+        let Some(state) = self.restored.take_if(|_| settled) else {
+            return self.engine.session(options);
+        };
+        let (session, report) = self.engine.restore(options, state)?;
+        if !report.left_out.is_empty() {
+            tracing::info!("{} stored tools are no longer there", report.left_out.len());
         }
+        Ok(session)
     }
 
-    /// A stored working set comes back once there is a catalog.
+    /// A stored working set comes back once all servers were heard of; what was found meanwhile
+    /// stays.
     fn revive(&mut self, settled: bool) -> Result<()> {
-        if self.restored.is_some() && self.session.is_some() && !self.engine.snapshot().is_empty() {
-            let session = self.open(settled)?;
-            self.session = Some(session);
-            self.settled = settled;
+        if self.restored.is_none() || !settled {
+            return Ok(());
         }
+        let Some(before) = self.session.take() else { return Ok(()) };
+        let mut session = self.open(settled)?;
+        let found: Vec<String> = before.working_set().visible().map(ToString::to_string).collect();
+        if !found.is_empty() {
+            session.find_tool(&FindRequest::of_names(found))?;
+        }
+        self.session = Some(session);
+        self.settled = settled;
         Ok(())
     }
 
@@ -289,6 +287,6 @@ impl Inner {
     }
 }
 
-fn shown(tools: &[VisibleTool]) -> Vec<Shown> {
+fn shown(tools: &[Arc<VisibleTool>]) -> Vec<Shown> {
     tools.iter().map(|tool| (tool.name.clone(), tool.tool.content_hash().to_owned())).collect()
 }

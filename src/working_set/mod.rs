@@ -4,6 +4,8 @@ mod delta;
 mod options;
 mod state;
 
+use std::cmp::Reverse;
+
 use lru::LruCache;
 
 pub use delta::{AdmitReason, Delta, EvictReason, RefuseReason};
@@ -40,9 +42,10 @@ struct Active {
 /// The order is core as given, then admission order. Wanting a tool again never moves it.
 ///
 /// Active tools are kept in order of recency. A tool that was only retrieved makes room for what a
-/// later turn retrieves; one that the model called or asked for yields to retrieval only when stale,
-/// and to what the model asks for when it is the least recent. Never evicted are core, pins, what
-/// was found in this step or the one before, and tools with an unanswered call.
+/// later turn retrieves, the worst of the oldest turn first; one that the model called or asked for
+/// yields to retrieval only when stale, and to what the model asks for when it is the least recent.
+/// Never evicted are core, pins, what was found in this step or the one before, and tools with an
+/// unanswered call.
 ///
 /// # Example: the textbook working set
 /// ```
@@ -361,14 +364,21 @@ impl WorkingSet {
         let may_go = |(id, active): &(&ToolId, &Active)| {
             self.is_evictable(id, active) && (for_demand || !active.earned || self.is_stale(active))
         };
-        // Of those that never earned their place first; the cache iterates most recent first.
+        // Those that never earned their place go first. One retrieval admits the best first, so that
+        // by bare recency its best would go before its worst. The cache iterates most recent first.
         let victim = self
             .active
             .iter()
             .rev()
-            .filter(may_go)
-            .min_by_key(|(_, active)| active.earned)
-            .map(|(id, active)| (id.clone(), self.step - active.wanted, self.is_stale(active)));
+            .enumerate()
+            .filter(|(_, entry)| may_go(entry))
+            .min_by_key(|(place, (_, active))| match active.earned {
+                false => (false, active.wanted, Reverse(*place)),
+                true => (true, *place as u64, Reverse(0)),
+            })
+            .map(|(_, (id, active))| {
+                (id.clone(), self.step - active.wanted, self.is_stale(active))
+            });
         let Some((id, idle, stale)) = victim else { return false };
         let why = if stale { EvictReason::Stale { idle } } else { EvictReason::LeastRecent };
         self.evict(&id, why, delta);

@@ -9,6 +9,9 @@
     unreachable_pub
 )]
 
+mod eviction;
+mod invoice_example;
+mod layers;
 #[cfg(feature = "onnx")]
 mod onnx;
 mod static_model;

@@ -87,18 +87,18 @@ impl Hub {
         let (definitions, unknown) = session
             .run
             .with(move |run| {
-                let reply = run.find(settled, &FindRequest::of_names(names))?;
-                // Without a hit the names were searched for as words, which is no description.
-                let found = if reply.unknown_names.is_empty() {
-                    ids(&reply)
-                } else {
-                    ids(&reply)
-                        .into_iter()
-                        .filter(|id| reply.unknown_names.iter().all(|name| *name != id.name()))
-                        .take(reply.shown.saturating_sub(reply.unknown_names.len()))
-                        .collect()
-                };
-                Ok::<_, Error>((run.definitions(&found), reply.unknown_names))
+                let (mut known, mut unknown) = (Vec::new(), Vec::new());
+                for name in names {
+                    match run.definition_of(&name) {
+                        Some(definition) => known.push(definition),
+                        None => unknown.push(name),
+                    }
+                }
+                if !known.is_empty() {
+                    let ids = known.iter().map(|(_, tool)| tool.id().to_string());
+                    run.find(settled, &FindRequest::of_names(ids))?;
+                }
+                Ok::<_, Error>((known, unknown))
             })
             .await
             .and_then(|outcome| outcome)

@@ -1,0 +1,9 @@
+//! The gateway against a server that misbehaves on demand (`examples/fake_server.rs`).
+
+#![allow(deprecated)]
+
+mod config;
+mod downstream;
+mod http;
+mod support;
+mod upstream;

@@ -1,0 +1,184 @@
+//! Servers that come, go, and misbehave.
+
+use std::time::Duration;
+
+use serde_json::json;
+use toolrack::gateway::UpstreamState;
+
+use crate::support::{Heard, Rig, runs, text};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listing_of_ten_pages_is_read_to_its_end() {
+    let rig =
+        Rig::new(&[("f", &["--tools", "484", "--page", "50"])], json!({})).await.ready().await;
+    let status = &rig.gateway.status()[0];
+    assert_eq!((status.tools, status.indexed, status.state), (500, 500, UpstreamState::Connected));
+    let reply = rig.call("find_tool", json!({"intent": "the tool plain_483"})).await;
+    assert!(text(&reply).contains("f__plain_483"), "{}", text(&reply));
+    rig.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_never_answers_holds_up_nobody() {
+    let own = json!({"timeouts": {"connect": 1}, "restart": {"first": 60, "most": 60}});
+    let rig = Rig::new(&[("deaf", &["--mute"]), ("good", &[])], own).await;
+    rig.until(|all| all[1].indexed > 0).await;
+    rig.find("good__echo").await;
+    assert!(rig.text("good__echo", json!({"text": "hi"})).await.contains("hi"));
+    rig.until(|all| all[0].state == UpstreamState::Waiting).await;
+    let status = &rig.gateway.status()[0];
+    assert_eq!(
+        status.last_error.as_deref(),
+        Some("it did not answer the handshake within 1 seconds")
+    );
+    assert!(status.stale_since.is_some() && status.indexed == 0);
+    rig.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_is_not_there_is_reported() {
+    let text = r#"{"mcpServers": {"none": {"command": "/no/such/program"}}}"#;
+    let config = toolrack::gateway::Config::parse(text, "t").unwrap();
+    let gateway = toolrack::gateway::Gateway::new(
+        crate::support::engine(),
+        config,
+        &toolrack::gateway::Options::default(),
+    )
+    .unwrap();
+    let (near, far) = tokio::io::duplex(1024);
+    let (input, output) = tokio::io::split(far);
+    let serving = gateway.clone();
+    tokio::spawn(async move { serving.serve_streams(input, output).await });
+    let (input, output) = tokio::io::split(near);
+    let transport = rmcp::transport::async_rw::AsyncRwTransport::new_client(input, output);
+    let listener = crate::support::Listener::named("t");
+    let client = rmcp::service::serve_client(listener, transport).await.unwrap();
+    // The list comes although there is nothing behind it.
+    let tools = client.list_tools(None).await.unwrap().tools;
+    assert!(tools.is_empty(), "{tools:?}");
+    let error = gateway.status()[0].last_error.clone().unwrap();
+    assert!(error.starts_with("'/no/such/program' cannot be started: No such file"), "{error}");
+    gateway.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn death_in_a_call_fails_that_call_and_the_server_comes_back() {
+    let own = json!({"restart": {"first": 0.2, "most": 1, "jitter": false}});
+    let rig = Rig::new(&[("a", &[]), ("b", &[])], own).await.ready().await;
+    for name in ["a__die", "a__pid", "b__slow"] {
+        rig.find(name).await;
+    }
+    let before = rig.text("a__pid", json!({})).await;
+    let (died, other) =
+        tokio::join!(rig.call("a__die", json!({})), rig.call("b__slow", json!({"ms": 300})),);
+    assert_eq!(died.is_error, Some(true));
+    assert_eq!(
+        text(&died),
+        "server 'a' went away while the call ran (it exited with status 7; its last words were: \
+         fake server up); it may or may not have taken effect: check before you call again"
+    );
+    assert_eq!(text(&other), "slow");
+    // Its tools stay findable meanwhile, and calls say what is the matter.
+    let down = rig.call("a__pid", json!({})).await;
+    if down.is_error == Some(true) {
+        assert!(text(&down).starts_with("server 'a' is not connected"), "{}", text(&down));
+    }
+    rig.until(|all| all[0].connections == 2 && all[0].stale_since.is_none()).await;
+    assert_ne!(rig.text("a__pid", json!({})).await, before);
+    rig.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn garbage_on_standard_output_is_passed_over() {
+    let rig = Rig::new(&[("f", &[])], json!({})).await.ready().await;
+    rig.find("f__garbage").await;
+    for _ in 0..3 {
+        assert_eq!(rig.text("f__garbage", json!({})).await, "still here");
+    }
+    rig.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_is_listed_twice_is_taken_once_and_reported() {
+    let rig = Rig::new(&[("f", &["--twice"]), ("g", &[])], json!({})).await.ready().await;
+    let status = &rig.gateway.status()[0];
+    assert_eq!((status.tools, status.indexed), (20, 19));
+    assert_eq!(status.problems, ["server 'f' lists 'echo' twice; the first one is taken"]);
+    rig.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_storm_of_changes_makes_few_listings_and_loses_none() {
+    let rig = Rig::new(&[("f", &[])], json!({})).await.ready().await;
+    rig.find("f__storm").await;
+    let listings = rig.gateway.status()[0].listings;
+    rig.call("f__storm", json!({"count": 300, "ms": 1500, "last": "after_the_storm"})).await;
+    rig.until(|all| all[0].tools == 20).await;
+    let made = rig.gateway.status()[0].listings - listings;
+    assert!((1..=5).contains(&made), "{made} listings");
+    assert!(text(&rig.find("f__after_the_storm").await).contains("f__after_the_storm"));
+    rig.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_tool_is_announced_when_the_list_shows_it() {
+    let rig = Rig::new(&[("f", &["--tools", "0"])], json!({"limit": 30})).await.ready().await;
+    // Seventeen tools fit, so all are shown.
+    assert_eq!(rig.tools().await.len(), 16);
+    rig.call("f__add", json!({"text": "brand_new"})).await;
+    rig.until(|all| all[0].indexed == 17).await;
+    let heard = tokio::time::timeout(Duration::from_secs(20), async {
+        while !rig.client.service().heard().contains(&Heard::ToolsChanged) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    heard.await.expect("the change is announced");
+    assert!(rig.tools().await.contains(&"f__brand_new".to_owned()));
+    rig.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn closing_leaves_no_process() {
+    let rig = Rig::new(&[("a", &[]), ("b", &[])], json!({})).await.ready().await;
+    let pids: Vec<u32> = rig.gateway.status().iter().filter_map(|status| status.process).collect();
+    assert!(pids.len() == 2 && pids.iter().all(|&pid| runs(pid)));
+    rig.close().await;
+    assert!(!pids.iter().any(|&pid| runs(pid)), "a process was left");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_started_ends_with_it() {
+    let program = crate::support::fake();
+    let script = format!("sleep 300 & echo $! >&2; exec {}", program.display());
+    let text = json!({"mcpServers": {"sh": {"command": "sh", "args": ["-c", script]}}}).to_string();
+    let config = toolrack::gateway::Config::parse(&text, "t").unwrap();
+    let options = toolrack::gateway::Options::default();
+    let gateway =
+        toolrack::gateway::Gateway::new(crate::support::engine(), config, &options).unwrap();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let serving = gateway.clone();
+    tokio::spawn(async move { serving.serve_http(listener).await });
+    while gateway.status()[0].indexed == 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let pid = gateway.status()[0].process.unwrap();
+    let children = || -> Vec<u32> {
+        let listed = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        listed.unwrap_or_default().split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+    };
+    let started = children();
+    assert_eq!(started.len(), 1);
+    gateway.close().await;
+    // The orphan's new parent may take a moment to collect it.
+    let gone = tokio::time::timeout(Duration::from_secs(20), async {
+        while started.iter().any(|&pid| is_alive(pid)) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    gone.await.expect("the child of the server is gone");
+}
+
+fn is_alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim().starts_with('Z'))
+}
