@@ -2,7 +2,8 @@
 //!
 //! `fake_server [--tools N] [--page N] [--prefix TEXT] [--twice] [--start-after MS] [--mute]`: lists
 //! its special tools and N plain ones over pages; `--twice` lists one name twice, `--mute` never
-//! answers at all.
+//! answers at all. `--catalog FILE --only SERVER` lists the tools of one server of a file of JSON lines
+//! instead.
 
 use std::io::{BufRead, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,6 +18,7 @@ struct Server {
     page: usize,
     prefix: String,
     twice: bool,
+    catalog: Vec<Value>,
     added: Mutex<Vec<String>>,
     listings: AtomicU64,
     cancelled: Mutex<Vec<Value>>,
@@ -41,6 +43,7 @@ fn main() -> Result<()> {
         page: 50,
         prefix: "plain".to_owned(),
         twice: false,
+        catalog: Vec::new(),
         added: Mutex::default(),
         listings: AtomicU64::new(0),
         cancelled: Mutex::default(),
@@ -59,6 +62,16 @@ fn main() -> Result<()> {
             "--page" => server.page = number()?,
             "--start-after" => std::thread::sleep(Duration::from_millis(number()? as u64)),
             "--prefix" => server.prefix = arguments.next().context("--prefix needs a text")?,
+            "--catalog" => {
+                let text =
+                    std::fs::read_to_string(arguments.next().context("--catalog needs a file")?)?;
+                server.catalog =
+                    text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+            }
+            "--only" => {
+                let only = arguments.next().context("--only needs a server")?;
+                server.catalog.retain(|tool| tool["server"] == only.as_str());
+            }
             "--twice" => server.twice = true,
             "--mute" => server.quiet.store(true, Ordering::SeqCst),
             other => anyhow::bail!("{other} is not known"),
@@ -153,6 +166,15 @@ impl Server {
         let start: usize = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
         if start == 0 {
             self.listings.fetch_add(1, Ordering::SeqCst);
+        }
+        if !self.catalog.is_empty() {
+            let mcp = |tool: &Value| {
+                json!({
+                    "name": tool["name"], "description": tool["description"],
+                    "inputSchema": tool["parameters"],
+                })
+            };
+            return json!({"tools": self.catalog.iter().map(mcp).collect::<Vec<_>>()});
         }
         let names = self.names();
         let end = (start + self.page).min(names.len());

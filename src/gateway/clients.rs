@@ -17,20 +17,36 @@ const fn known(prefix: &'static str, mode: Mode, follows: bool) -> KnownClient {
     KnownClient { prefix, mode, follows }
 }
 
-/// A client that reads the list anew gets `list`, one that reads it once gets `bridge`: its list is
-/// then constant anyway. The longer prefix comes first.
+/// A client that reads the list anew when told gets `list`; one that reads it once gets `bridge`,
+/// because what it is not shown at the beginning it is never shown.
+///
+/// Who does what is from the index of clients `mcp-client-capabilities` 0.0.14, by the names that
+/// they send; that Claude Code and Codex do not follow is also in their issues (claude-code 79826,
+/// codex 10105).
 const CLIENTS: &[KnownClient] = &[
-    known("claude-code", Mode::List, true),
-    known("claude-ai", Mode::Bridge, false),
-    known("visual studio code", Mode::List, true),
+    known("cline", Mode::List, true),
     known("cursor", Mode::List, true),
+    known("kilo-code", Mode::List, true),
+    known("opencode", Mode::List, true),
+    known("visual studio code", Mode::List, true),
+    known("visual-studio-code", Mode::List, true),
+    known("windsurf", Mode::List, true),
+    known("@librechat", Mode::Bridge, false),
+    known("amp-mcp-client", Mode::Bridge, false),
+    known("antigravity-client", Mode::Bridge, false),
+    known("chatgpt", Mode::Bridge, false),
+    known("cherry studio", Mode::Bridge, false),
+    known("claude-ai", Mode::Bridge, false),
+    known("claude-code", Mode::Bridge, false),
     known("codex", Mode::Bridge, false),
-    known("gemini-cli", Mode::List, true),
-    known("cline", Mode::Bridge, false),
-    known("windsurf", Mode::Bridge, false),
-    known("zed", Mode::List, true),
-    known("mcp-inspector", Mode::List, false),
-    known("inspector-client", Mode::List, false),
+    known("continue", Mode::Bridge, false),
+    known("crush", Mode::Bridge, false),
+    known("gemini-cli", Mode::Bridge, false),
+    known("github-copilot", Mode::Bridge, false),
+    known("goose", Mode::Bridge, false),
+    known("q-dev-cli", Mode::Bridge, false),
+    known("roo-code", Mode::Bridge, false),
+    known("zed", Mode::Bridge, false),
 ];
 
 /// What is known of the client called `name`; `list`, and nothing taken for granted, for others.

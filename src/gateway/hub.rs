@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::config::Config;
+use super::downstream::Parking;
 use super::indexer::{self, CatalogState, Indexer};
 use super::metrics::Metrics;
 use super::names::Slugs;
@@ -34,6 +35,7 @@ pub(crate) struct Hub {
     pub sessions: Arc<Sessions>,
     pub metrics: Arc<Metrics>,
     pub state: Option<Arc<StateFile>>,
+    pub parking: Parking,
     pub end: CancellationToken,
     catalog: watch::Receiver<CatalogState>,
     tasks: TaskTracker,
@@ -66,6 +68,7 @@ impl Hub {
             sessions,
             metrics,
             state,
+            parking: Parking::default(),
             end: CancellationToken::new(),
             catalog,
             tasks: TaskTracker::new(),

@@ -14,7 +14,7 @@ use rmcp::model::{
     RootsListChangedNotification, SamplingCapability, ServerNotification, ServerRequest,
     SetLevelRequest, SetLevelRequestParams, UrlElicitationCapability,
 };
-use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
+use rmcp::service::{Peer, PeerRequestOptions, ServiceError, SubscriptionSink};
 use rmcp::{ErrorData, RoleServer};
 
 use super::metrics::Metrics;
@@ -32,6 +32,19 @@ pub(crate) struct Identity {
     /// Name of the token that it came with.
     pub owner: Option<String>,
     pub mode: Mode,
+    /// Whether it speaks 2026-07-28 or later, in which servers do not ask and notifications are
+    /// subscribed to.
+    pub modern: bool,
+    /// Whether it lasts for one request only, because the client named no session.
+    pub fleeting: bool,
+}
+
+/// A list that changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    Tools,
+    Resources,
+    Prompts,
 }
 
 /// One connected client.
@@ -51,6 +64,8 @@ pub(crate) struct ClientSession {
     follows: AtomicBool,
     /// Resources that the client subscribed to: server and address there, address for the client.
     subscriptions: Mutex<BTreeMap<(String, String), String>>,
+    /// Where a client of the newer protocol listens.
+    sinks: Mutex<Vec<SubscriptionSink>>,
     /// Which server an address in a result came from.
     origins: Mutex<Origins>,
     last_used: AtomicU64,
@@ -75,6 +90,7 @@ impl ClientSession {
             level: AtomicU8::new(0),
             follows: AtomicBool::new(follows),
             subscriptions: Mutex::default(),
+            sinks: Mutex::default(),
             origins: Mutex::default(),
             last_used: AtomicU64::new(now()),
         }
@@ -110,17 +126,81 @@ impl ClientSession {
             .await;
     }
 
-    pub(crate) async fn log(&self, message: LoggingMessageNotificationParam) {
-        if rank(&message.level) >= self.level.load(Ordering::Relaxed) {
+    /// Sends a message for the log; `asked` is the least level that a request of the newer protocol
+    /// wants, without which it wants none.
+    pub(crate) async fn log(
+        &self,
+        message: LoggingMessageNotificationParam,
+        asked: Option<&LoggingLevel>,
+    ) {
+        let wanted = match (self.identity.modern, asked) {
+            (true, None) => false,
+            (true, Some(least)) => rank(&message.level) >= rank(least),
+            (false, _) => rank(&message.level) >= self.level.load(Ordering::Relaxed),
+        };
+        if wanted {
             let message = LoggingMessageNotification::new(message);
             self.send(ServerNotification::LoggingMessageNotification(message)).await;
         }
     }
 
-    /// Announces that the list of tools changed.
-    pub(crate) async fn announce_tools(&self, metrics: &Metrics) {
-        metrics.announced();
-        let _ = self.peer.notify_tool_list_changed().await;
+    /// Tells the client that a list changed.
+    pub(crate) async fn changed(&self, change: Change) {
+        if !self.identity.modern {
+            let _ = match change {
+                Change::Tools => self.peer.notify_tool_list_changed().await,
+                Change::Resources => self.peer.notify_resource_list_changed().await,
+                Change::Prompts => self.peer.notify_prompt_list_changed().await,
+            };
+            return;
+        }
+        // A sink that did not subscribe to this refuses it.
+        for sink in self.sinks() {
+            let _ = match change {
+                Change::Tools => sink.notify_tool_list_changed().await,
+                Change::Resources => sink.notify_resource_list_changed().await,
+                Change::Prompts => sink.notify_prompt_list_changed().await,
+            };
+        }
+    }
+
+    async fn updated(&self, shown: String) {
+        if !self.identity.modern {
+            let params = ResourceUpdatedNotificationParam::new(shown);
+            let _ = self.peer.notify_resource_updated(params).await;
+            return;
+        }
+        for sink in self.sinks() {
+            let _ = sink.notify_resource_updated(shown.clone()).await;
+        }
+    }
+
+    pub(crate) fn add_sink(&self, sink: SubscriptionSink) {
+        lock(&self.sinks).push(sink);
+    }
+
+    pub(crate) fn remove_sink(&self, sink: &SubscriptionSink) {
+        lock(&self.sinks).retain(|other| other.id() != sink.id());
+    }
+
+    fn sinks(&self) -> Vec<SubscriptionSink> {
+        lock(&self.sinks).clone()
+    }
+
+    /// Whether the client said that it can answer `request`.
+    pub(crate) fn able(&self, request: &ServerRequest) -> Result<(), ErrorData> {
+        let can = &self.identity.capabilities;
+        let (able, what) = match request {
+            ServerRequest::CreateMessageRequest(_) => (can.sampling.is_some(), "sample"),
+            ServerRequest::ElicitRequest(_) => (can.elicitation.is_some(), "ask its user"),
+            ServerRequest::ListRootsRequest(_) => (can.roots.is_some(), "list roots"),
+            _ => (true, ""),
+        };
+        if able {
+            return Ok(());
+        }
+        let code = rmcp::model::ErrorCode::METHOD_NOT_FOUND;
+        Err(ErrorData::new(code, format!("the client cannot {what}"), None))
     }
 
     async fn send(&self, notification: ServerNotification) {
@@ -131,17 +211,8 @@ impl ClientSession {
     /// Puts a question of a server to the client and hands the answer back.
     pub(crate) async fn answer(&self, question: Question) {
         let Question { request, withdrawn, answer } = question;
-        let can = &self.identity.capabilities;
-        let (able, what) = match &request {
-            ServerRequest::CreateMessageRequest(_) => (can.sampling.is_some(), "sample"),
-            ServerRequest::ElicitRequest(_) => (can.elicitation.is_some(), "ask its user"),
-            ServerRequest::ListRootsRequest(_) => (can.roots.is_some(), "list roots"),
-            _ => (true, ""),
-        };
-        if !able {
-            let text = format!("the client cannot {what}");
-            let code = rmcp::model::ErrorCode::METHOD_NOT_FOUND;
-            let _ = answer.send(Err(ErrorData::new(code, text, None)));
+        if let Err(error) = self.able(&request) {
+            let _ = answer.send(Err(error));
             return;
         }
         let options = PeerRequestOptions::no_options();
@@ -309,8 +380,7 @@ impl Sessions {
     pub(crate) async fn resource_updated(&self, server: &str, uri: &str) {
         for session in self.all() {
             if let Some(shown) = session.subscription(server, uri) {
-                let params = ResourceUpdatedNotificationParam::new(shown);
-                let _ = session.peer.notify_resource_updated(params).await;
+                session.updated(shown).await;
             }
         }
     }
@@ -322,13 +392,13 @@ impl Sessions {
 
     pub(crate) async fn resources_changed(&self) {
         for session in self.all() {
-            let _ = session.peer.notify_resource_list_changed().await;
+            session.changed(Change::Resources).await;
         }
     }
 
     pub(crate) async fn prompts_changed(&self) {
         for session in self.all() {
-            let _ = session.peer.notify_prompt_list_changed().await;
+            session.changed(Change::Prompts).await;
         }
     }
 

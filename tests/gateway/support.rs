@@ -22,7 +22,7 @@ use toolrack::{Catalog, Engine};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The fake server's program.
-pub fn fake() -> PathBuf {
+pub(crate) fn fake() -> PathBuf {
     let mut path = std::env::current_exe().expect("a test knows its program");
     path.pop();
     path.pop();
@@ -32,7 +32,7 @@ pub fn fake() -> PathBuf {
 }
 
 /// A configuration with fake servers under these names and arguments, and `own` as `toolrack`.
-pub fn config(servers: &[(&str, &[&str])], own: Value) -> Config {
+pub(crate) fn config(servers: &[(&str, &[&str])], own: Value) -> Config {
     let program = fake();
     let servers: serde_json::Map<String, Value> = servers
         .iter()
@@ -42,13 +42,13 @@ pub fn config(servers: &[(&str, &[&str])], own: Value) -> Config {
     Config::parse(&text, "test.json").expect("the configuration is good")
 }
 
-pub fn engine() -> Engine {
+pub(crate) fn engine() -> Engine {
     Engine::builder(Catalog::empty()).build().expect("an empty engine builds")
 }
 
 /// What a client heard.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Heard {
+pub(crate) enum Heard {
     Progress(f64),
     Log(Option<String>),
     ToolsChanged,
@@ -56,17 +56,17 @@ pub enum Heard {
 
 /// A client that notes what it hears and answers what it is asked.
 #[derive(Clone)]
-pub struct Listener {
+pub(crate) struct Listener {
     name: &'static str,
-    pub heard: Arc<Mutex<Vec<Heard>>>,
+    pub(crate) heard: Arc<Mutex<Vec<Heard>>>,
 }
 
 impl Listener {
-    pub fn named(name: &'static str) -> Self {
+    pub(crate) fn named(name: &'static str) -> Self {
         Self { name, heard: Arc::default() }
     }
 
-    pub fn heard(&self) -> Vec<Heard> {
+    pub(crate) fn heard(&self) -> Vec<Heard> {
         self.heard.lock().unwrap().clone()
     }
 
@@ -130,17 +130,17 @@ impl ClientHandler for Listener {
 }
 
 /// A gateway and its one client.
-pub struct Rig {
-    pub gateway: Gateway,
-    pub client: RunningService<RoleClient, Listener>,
+pub(crate) struct Rig {
+    pub(crate) gateway: Gateway,
+    pub(crate) client: RunningService<RoleClient, Listener>,
 }
 
 impl Rig {
-    pub async fn new(servers: &[(&str, &[&str])], own: Value) -> Self {
+    pub(crate) async fn new(servers: &[(&str, &[&str])], own: Value) -> Self {
         Self::with(servers, own, &Options::default(), Listener::named("test")).await
     }
 
-    pub async fn with(
+    pub(crate) async fn with(
         servers: &[(&str, &[&str])],
         own: Value,
         options: &Options,
@@ -160,12 +160,12 @@ impl Rig {
     }
 
     /// Waits until every server has been indexed.
-    pub async fn ready(self) -> Self {
+    pub(crate) async fn ready(self) -> Self {
         self.until(|all| all.iter().all(|status| status.indexed > 0)).await;
         self
     }
 
-    pub async fn until(&self, holds: impl Fn(&[UpstreamStatus]) -> bool) {
+    pub(crate) async fn until(&self, holds: impl Fn(&[UpstreamStatus]) -> bool) {
         let wait = async {
             while !holds(&self.gateway.status()) {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -175,32 +175,32 @@ impl Rig {
         assert!(waited.is_ok(), "it never came: {:#?}", self.gateway.status());
     }
 
-    pub async fn tools(&self) -> Vec<String> {
+    pub(crate) async fn tools(&self) -> Vec<String> {
         let list = self.client.list_tools(None).await.expect("tools are listed");
         list.tools.iter().map(|tool| tool.name.to_string()).collect()
     }
 
-    pub async fn call(&self, name: &str, arguments: Value) -> CallToolResult {
+    pub(crate) async fn call(&self, name: &str, arguments: Value) -> CallToolResult {
         call(&self.client, name, arguments).await.expect("the call is answered")
     }
 
     /// The first text of a result.
-    pub async fn text(&self, name: &str, arguments: Value) -> String {
+    pub(crate) async fn text(&self, name: &str, arguments: Value) -> String {
         text(&self.call(name, arguments).await)
     }
 
     /// Finds a tool by its name, so that it can be called.
-    pub async fn find(&self, name: &str) -> CallToolResult {
+    pub(crate) async fn find(&self, name: &str) -> CallToolResult {
         self.call("find_tool", json!({"names": [name]})).await
     }
 
-    pub async fn close(self) {
+    pub(crate) async fn close(self) {
         let _ = self.client.cancel().await;
         self.gateway.close().await;
     }
 }
 
-pub async fn call(
+pub(crate) async fn call(
     peer: &Peer<RoleClient>,
     name: &str,
     arguments: Value,
@@ -213,12 +213,12 @@ pub async fn call(
     }
 }
 
-pub fn text(result: &CallToolResult) -> String {
+pub(crate) fn text(result: &CallToolResult) -> String {
     result.content.first().and_then(|block| block.as_text()).expect("there is a text").text.clone()
 }
 
 /// A client on the fake server itself.
-pub async fn direct(args: &[&str]) -> RunningService<RoleClient, Listener> {
+pub(crate) async fn direct(args: &[&str]) -> RunningService<RoleClient, Listener> {
     let mut child = tokio::process::Command::new(fake())
         .args(args)
         .stdin(std::process::Stdio::piped())
@@ -233,6 +233,6 @@ pub async fn direct(args: &[&str]) -> RunningService<RoleClient, Listener> {
 }
 
 /// Whether a process runs; a dead one that nobody has waited for counts as running.
-pub fn runs(pid: u32) -> bool {
+pub(crate) fn runs(pid: u32) -> bool {
     std::path::Path::new(&format!("/proc/{pid}")).exists()
 }

@@ -1,23 +1,26 @@
 //! `tools/call`: the gate, the way to the server, the way back.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, ClientRequest,
-    ClientResult, ContentBlock, InputRequest, InputRequiredResult, InputResponses, JsonObject,
+    ContentBlock, InputRequest, InputRequests, InputRequiredResult, InputResponses, JsonObject,
     RequestMetaObject, ResourceContents, ServerRequest, ServerResult,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
+use super::parking::Parked;
+use super::talk::{Ear, forwarded};
 use super::tools::internal;
 use crate::gateway::hub::Hub;
-use crate::gateway::sessions::ClientSession;
+use crate::gateway::sessions::{Change, ClientSession};
 use crate::gateway::settings::Mode;
-use crate::gateway::upstream::{Caller, Failure, Question, Upstream};
+use crate::gateway::upstream::{Aside, Errand, Failure, Question, Upstream};
 use crate::gateway::words;
 use crate::session::{Authorized, Call, RefusalKind, Verdict};
 
@@ -31,24 +34,40 @@ impl Hub {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        if let Some(ticket) = &request.request_state {
+            let owner = session.identity.owner.as_deref();
+            let Some(mut parked) = self.parking.take(ticket, owner) else {
+                return Ok(words::failed("the call waited too long for input: make it anew").into());
+            };
+            parked.answer(request.input_responses.unwrap_or_default());
+            return self.drive(parked, &Ear::new(&session, &context)).await;
+        }
         let arguments = request.arguments.unwrap_or_default();
         let name = &*request.name;
-        let result = if name == self.settings.session.meta_tool {
-            match self.find_arguments(&arguments) {
-                Ok(request) => self.find(&session, request).await?,
-                Err(why) => words::failed(why),
-            }
+        let (name, arguments) = if name == self.settings.session.meta_tool {
+            return self.search(&session, &arguments).await;
         } else if name == words::DESCRIBE_TOOL {
-            self.describe(&session, &arguments).await?
+            return Ok(self.describe(&session, &arguments).await?.into());
         } else if name == words::CALL_TOOL {
             match words::call_arguments(&arguments) {
-                Ok((name, arguments)) => self.dispatch(&session, name, arguments, &context).await?,
-                Err(why) => words::failed(why),
+                Ok(call) => call,
+                Err(why) => return Ok(words::failed(why).into()),
             }
         } else {
-            self.dispatch(&session, name.to_owned(), arguments, &context).await?
+            (name.to_owned(), arguments)
         };
-        Ok(result.into())
+        self.dispatch(&session, name, arguments, &context).await
+    }
+
+    async fn search(
+        &self,
+        session: &Arc<ClientSession>,
+        arguments: &JsonObject,
+    ) -> Result<CallToolResponse, ErrorData> {
+        match self.find_arguments(arguments) {
+            Ok(request) => Ok(self.find(session, request).await?.into()),
+            Err(why) => Ok(words::failed(why).into()),
+        }
     }
 
     /// Lets a call through the gate and carries it out.
@@ -58,21 +77,26 @@ impl Hub {
         name: String,
         arguments: JsonObject,
         context: &RequestContext<RoleServer>,
-    ) -> Result<CallToolResult, ErrorData> {
+    ) -> Result<CallToolResponse, ErrorData> {
         let settled = self.is_settled();
+        let fleeting = session.identity.fleeting;
         // The gate looks at the name alone; arguments may be large.
-        let call = Call::new(name.clone(), Value::Null);
+        let call = Call::new(name, Value::Null);
         let (verdict, guessed) = session
             .run
             .with(move |run| {
                 let verdict = run.authorize(settled, &call)?;
-                let guessed = match &verdict {
-                    Verdict::Refused(why) if why.kind == RefusalKind::NotLoaded => {
-                        run.definition_of(&call.name)
+                match &verdict {
+                    // Without a session nobody can say what the client was shown.
+                    Verdict::Refused(why) if why.kind == RefusalKind::NotLoaded && fleeting => {
+                        Ok((run.authorize(settled, &call)?, None))
                     }
-                    _ => None,
-                };
-                Ok::<_, crate::Error>((verdict, guessed))
+                    Verdict::Refused(why) if why.kind == RefusalKind::NotLoaded => {
+                        let guessed = run.definition_of(&call.name);
+                        Ok::<_, crate::Error>((verdict, guessed))
+                    }
+                    _ => Ok((verdict, None)),
+                }
             })
             .await
             .and_then(|outcome| outcome)
@@ -84,10 +108,7 @@ impl Hub {
                 self.keep_state(session);
                 result
             }
-            Verdict::MetaTool(_) => match self.find_arguments(&arguments) {
-                Ok(request) => self.find(session, request).await,
-                Err(why) => Ok(words::failed(why)),
-            },
+            Verdict::MetaTool(_) => self.search(session, &arguments).await,
             Verdict::Refused(why) => {
                 self.metrics.refused();
                 self.announce(session).await;
@@ -95,7 +116,8 @@ impl Hub {
                 Ok(match guessed {
                     Some((name, tool)) => words::guessed(&name, &tool),
                     None => words::failed(why.text()),
-                })
+                }
+                .into())
             }
         }
     }
@@ -106,16 +128,79 @@ impl Hub {
         tool: Authorized,
         arguments: JsonObject,
         context: &RequestContext<RoleServer>,
-    ) -> Result<CallToolResult, ErrorData> {
+    ) -> Result<CallToolResponse, ErrorData> {
         let server = tool.id().namespace();
         let Some(upstream) = self.upstream(server) else {
-            return Ok(words::failed(format!("server '{server}' is no longer there")));
+            return Ok(words::failed(format!("server '{server}' is no longer there")).into());
         };
-        let caller = caller(session, context);
         let mut params = CallToolRequestParams::new(tool.id().name().to_owned());
         params.arguments = Some(arguments);
+        let meta = forwarded(&context.meta);
+        let ear = Ear::new(session, context);
         let began = Instant::now();
-        let outcome = call(upstream, params, forwarded(&context.meta), &caller).await;
+        if session.identity.modern {
+            let cancelled = CancellationToken::new();
+            let (errand, asides) = Errand::new(session.number, cancelled.clone());
+            let upstream = Arc::clone(upstream);
+            let work = tokio::spawn(async move { call(&upstream, params, meta, &errand).await });
+            let owner = session.identity.owner.clone();
+            let waiting = BTreeMap::new();
+            let parked = Parked { owner, tool, began, asides, work, cancelled, waiting, asked: 0 };
+            return self.drive(parked, &ear).await;
+        }
+        let (errand, asides) = Errand::new(session.number, ear.cancelled.clone());
+        let outcome = ear.listen(asides, call(upstream, params, meta, &errand)).await;
+        self.finish(&ear, tool, began, outcome).await.map(Into::into)
+    }
+
+    /// Goes on with a call until there is a result, or a question for which the client has to come
+    /// back.
+    async fn drive(&self, mut parked: Parked, ear: &Ear) -> Result<CallToolResponse, ErrorData> {
+        let outcome = loop {
+            tokio::select! {
+                biased;
+                Some(aside) = parked.asides.recv() => match aside {
+                    Aside::Progress(progress) => ear.progress(progress).await,
+                    Aside::Log(message) => ear.log(message).await,
+                    Aside::Ask(question) => {
+                        let Question { request, answer, .. } = *question;
+                        let input = match ear.session.able(&request).and_then(|()| input(request)) {
+                            Ok(input) => input,
+                            Err(error) => {
+                                let _ = answer.send(Err(error));
+                                continue;
+                            }
+                        };
+                        parked.asked += 1;
+                        let key = format!("question-{}", parked.asked);
+                        parked.waiting.insert(key.clone(), answer);
+                        let requests = InputRequests::from([(key, input)]);
+                        let ticket = self.parking.put(parked);
+                        return Ok(InputRequiredResult::new(Some(requests), Some(ticket)).into());
+                    }
+                },
+                outcome = &mut parked.work => break outcome.unwrap_or(Err(Failure::Odd)),
+                () = ear.cancelled.cancelled() => {
+                    parked.cancelled.cancel();
+                    break Err(Failure::Cancelled);
+                }
+            }
+        };
+        ear.drain(&mut parked.asides).await;
+        self.finish(ear, parked.tool.clone(), parked.began, outcome).await.map(Into::into)
+    }
+
+    /// Books a call and says what the client is told of it.
+    async fn finish(
+        &self,
+        ear: &Ear,
+        tool: Authorized,
+        began: Instant,
+        outcome: Result<CallToolResult, Failure>,
+    ) -> Result<CallToolResult, ErrorData> {
+        let session = &ear.session;
+        let id = tool.id().clone();
+        let server = id.namespace();
         let label = match &outcome {
             Ok(result) if result.is_error == Some(true) => "tool_error",
             Ok(_) => "ok",
@@ -123,10 +208,8 @@ impl Hub {
         };
         self.metrics.called(server, label, began.elapsed());
         let ran = outcome.is_ok();
-        let done = session.run.with({
-            let tool = tool.clone();
-            move |run| if ran { run.used(&tool) } else { run.abandon(&tool) }
-        });
+        let done =
+            session.run.with(move |run| if ran { run.used(&tool) } else { run.abandon(&tool) });
         done.await.map_err(internal)?;
         match outcome {
             Ok(result) => {
@@ -138,29 +221,35 @@ impl Hub {
                 Err(ErrorData::internal_error(Failure::Cancelled.text(server), None))
             }
             Err(failure) => {
-                tracing::warn!(server, tool = tool.id().name(), "{}", failure.text(server));
+                tracing::warn!(server, tool = id.name(), "{}", failure.text(server));
                 Ok(words::failed(failure.text(server)))
             }
         }
     }
 }
 
-/// Calls a tool, answering what its server asks for in between.
+/// Calls a tool, putting what its server asks for in between to the client.
 async fn call(
     upstream: &Arc<Upstream>,
     mut params: CallToolRequestParams,
     meta: RequestMetaObject,
-    caller: &Caller,
+    errand: &Errand,
 ) -> Result<CallToolResult, Failure> {
     for _ in 0..MAX_ROUNDS {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
-        match upstream.request(request, meta.clone(), caller).await? {
+        match upstream.request(request, meta.clone(), errand).await? {
             ServerResult::CallToolResult(result) => return Ok(result),
             // An answer without any field is a result without content.
             ServerResult::EmptyResult(_) => return Ok(CallToolResult::success(Vec::new())),
             ServerResult::InputRequiredResult(needs) => {
                 params.request_state.clone_from(&needs.request_state);
-                params.input_responses = Some(inputs(caller, needs).await?);
+                let mut responses = InputResponses::new();
+                for (key, request) in needs.input_requests.unwrap_or_default() {
+                    let result = errand.ask(question(request)?).await?;
+                    let result = serde_json::to_value(result).map_err(|_| Failure::Odd)?;
+                    responses.insert(key, result);
+                }
+                params.input_responses = Some(responses);
             }
             _ => return Err(Failure::Odd),
         }
@@ -168,42 +257,24 @@ async fn call(
     Err(Failure::Odd)
 }
 
-/// Puts the questions of a server that speaks the newer protocol to the client.
-async fn inputs(caller: &Caller, needs: InputRequiredResult) -> Result<InputResponses, Failure> {
-    let mut responses = InputResponses::new();
-    for (key, request) in needs.input_requests.unwrap_or_default() {
-        let request = match request {
-            InputRequest::CreateMessage(request) => ServerRequest::CreateMessageRequest(request),
-            InputRequest::Elicitation(request) => ServerRequest::ElicitRequest(request),
-            InputRequest::ListRoots(request) => ServerRequest::ListRootsRequest(request),
-            _ => return Err(Failure::Odd),
-        };
-        let (answer, answered) = oneshot::channel();
-        let withdrawn = caller.cancelled.clone();
-        caller.session.answer(Question { request, withdrawn, answer }).await;
-        let result: ClientResult = match answered.await {
-            Ok(Ok(result)) => result,
-            Ok(Err(error)) => return Err(Failure::Refused(error)),
-            Err(_) => return Err(Failure::Cancelled),
-        };
-        responses.insert(key, serde_json::to_value(result).map_err(|_| Failure::Odd)?);
-    }
-    Ok(responses)
-}
-
-pub(super) fn caller(session: &Arc<ClientSession>, context: &RequestContext<RoleServer>) -> Caller {
-    Caller {
-        session: Arc::clone(session),
-        progress: context.meta.get_progress_token(),
-        cancelled: context.ct.clone(),
+/// A question of the newer protocol in the form of the older one.
+fn question(request: InputRequest) -> Result<ServerRequest, Failure> {
+    match request {
+        InputRequest::CreateMessage(request) => Ok(ServerRequest::CreateMessageRequest(request)),
+        InputRequest::Elicitation(request) => Ok(ServerRequest::ElicitRequest(request)),
+        InputRequest::ListRoots(request) => Ok(ServerRequest::ListRootsRequest(request)),
+        _ => Err(Failure::Odd),
     }
 }
 
-/// What a client said beside its request, without what is between it and the gateway.
-pub(super) fn forwarded(meta: &RequestMetaObject) -> RequestMetaObject {
-    let mut meta = meta.clone();
-    meta.retain(|key, _| key != "progressToken" && !key.starts_with("io.modelcontextprotocol/"));
-    meta
+/// A question of the older protocol in the form of the newer one.
+fn input(request: ServerRequest) -> Result<InputRequest, ErrorData> {
+    match request {
+        ServerRequest::CreateMessageRequest(request) => Ok(InputRequest::CreateMessage(request)),
+        ServerRequest::ElicitRequest(request) => Ok(InputRequest::Elicitation(request)),
+        ServerRequest::ListRootsRequest(request) => Ok(InputRequest::ListRoots(request)),
+        _ => Err(ErrorData::invalid_request("the client's protocol has no such request", None)),
+    }
 }
 
 fn note_origins(session: &ClientSession, server: &str, result: &CallToolResult) {
@@ -228,7 +299,8 @@ impl Hub {
         if session.identity.mode == Mode::List
             && matches!(session.run.with(|run| run.announce()).await, Ok(true))
         {
-            session.announce_tools(&self.metrics).await;
+            self.metrics.announced();
+            session.changed(Change::Tools).await;
         }
     }
 }

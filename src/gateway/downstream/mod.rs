@@ -1,21 +1,23 @@
 //! The server that clients see.
 
 mod call;
+mod parking;
 mod shared;
+mod talk;
 mod tools;
 
 use std::sync::{Arc, OnceLock};
 
 use axum::http::request::Parts;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
-    GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
-    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
-    ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestParams,
-    SubscribeRequestParams, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, ClientCapabilities, CompleteRequestParams,
+    CompleteResult, GetPromptRequestParams, GetPromptResponse, Implementation,
+    InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
-use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::transport::streamable_http_server::session::SessionRestoreMarker;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
@@ -23,8 +25,10 @@ use super::clients;
 use super::hub::Hub;
 use super::run::Run;
 use super::sessions::{ClientSession, Identity};
+use super::settings::Mode;
 use super::tokens::Token;
 use super::words::INSTRUCTIONS;
+pub(crate) use parking::Parking;
 
 /// Header by which an HTTP client names its session.
 pub(crate) const SESSION_HEADER: &str = "mcp-session-id";
@@ -42,7 +46,18 @@ impl Downstream {
         Self { hub, stdio, session: OnceLock::new() }
     }
 
-    fn session(&self) -> Result<Arc<ClientSession>, ErrorData> {
+    /// The client's session. A client of the newer protocol sends no `initialize`: it says with each
+    /// request who it is, and the first one opens the session.
+    fn session(
+        &self,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Arc<ClientSession>, ErrorData> {
+        if self.session.get().is_none()
+            && let (Some(client), Some(capabilities)) =
+                (context.meta.client_info(), context.meta.client_capabilities())
+        {
+            self.open(client, capabilities, context, true);
+        }
         let session = self.session.get().cloned().ok_or_else(|| {
             ErrorData::invalid_request("the session was not initialized: send 'initialize'", None)
         })?;
@@ -50,14 +65,22 @@ impl Downstream {
         Ok(session)
     }
 
-    fn open(&self, params: &InitializeRequestParams, context: &RequestContext<RoleServer>) {
+    fn open(
+        &self,
+        client: Implementation,
+        capabilities: ClientCapabilities,
+        context: &RequestContext<RoleServer>,
+        modern: bool,
+    ) {
         let parts = context.extensions.get::<Parts>();
         let token = parts.and_then(|parts| parts.extensions.get::<Token>());
         let owner = token.map(|token| token.name().to_owned());
-        let known = clients::client(&params.client_info.name);
-        let mode = self.hub.mode.unwrap_or(known.mode);
+        let known = clients::client(&client.name);
+        // Over HTTP the newer protocol has no sessions: a list that is always the same needs none.
+        let fleeting = modern && !self.stdio;
+        let mode = if fleeting { Mode::Bridge } else { self.hub.mode.unwrap_or(known.mode) };
         let key = if self.stdio {
-            Some(format!("stdio:{}", params.client_info.name))
+            Some(format!("stdio:{}", client.name))
         } else {
             context.extensions.get::<SessionRestoreMarker>().map(|marker| marker.id.to_string())
         };
@@ -69,12 +92,14 @@ impl Downstream {
         if let Some(token) = token {
             options = options.context(token.context().clone());
         }
-        let identity = Identity {
-            client: params.client_info.clone(),
-            capabilities: params.capabilities.clone(),
-            owner,
-            mode,
-        };
+        if !fleeting {
+            let (name, version) = (&client.name, &client.version);
+            tracing::info!(client = %name, %version, ?mode, "a client connected");
+        }
+        if self.stdio {
+            self.hub.sessions.fix_capabilities(capabilities.clone());
+        }
+        let identity = Identity { client, capabilities, owner, mode, modern, fleeting };
         let session = Arc::new(ClientSession::new(
             self.hub.sessions.number(),
             identity,
@@ -86,16 +111,12 @@ impl Downstream {
         if let Some(key) = key {
             session.name(&key);
         }
-        tracing::info!(
-            client = %params.client_info.name,
-            version = %params.client_info.version,
-            ?mode,
-            "a client connected"
-        );
+        if self.session.set(Arc::clone(&session)).is_err() {
+            // Two first requests came at once: the other one opened it.
+            return;
+        }
         self.hub.sessions.enter(&session);
-        let _ = self.session.set(session);
         if self.stdio {
-            self.hub.sessions.fix_capabilities(params.capabilities.clone());
             self.hub.start();
         }
     }
@@ -129,10 +150,6 @@ impl ServerHandler for Downstream {
             .with_instructions(INSTRUCTIONS)
     }
 
-    fn supported_protocol_versions(&self) -> std::borrow::Cow<'static, [ProtocolVersion]> {
-        ProtocolVersion::known_up_to(&ProtocolVersion::LATEST_WITH_INITIALIZE).into()
-    }
-
     async fn initialize(
         &self,
         request: InitializeRequestParams,
@@ -140,7 +157,7 @@ impl ServerHandler for Downstream {
     ) -> Result<InitializeResult, ErrorData> {
         let result = self.negotiate_initialize(&request)?;
         context.peer.set_peer_info(request.clone());
-        self.open(&request, &context);
+        self.open(request.client_info, request.capabilities, &context, false);
         Ok(result)
     }
 
@@ -158,9 +175,9 @@ impl ServerHandler for Downstream {
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let session = self.session()?;
+        let session = self.session(&context)?;
         self.hub.list_tools(&session).await
     }
 
@@ -169,16 +186,16 @@ impl ServerHandler for Downstream {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let session = self.session()?;
+        let session = self.session(&context)?;
         self.hub.call_tool(session, request, context).await
     }
 
     async fn list_prompts(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Ok(ListPromptsResult::with_all_items(self.hub.prompts(&*self.session()?)))
+        Ok(ListPromptsResult::with_all_items(self.hub.prompts(&*self.session(&context)?)))
     }
 
     async fn get_prompt(
@@ -186,24 +203,26 @@ impl ServerHandler for Downstream {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let session = self.session()?;
+        let session = self.session(&context)?;
         self.hub.get_prompt(session, request, context).await
     }
 
     async fn list_resources(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Ok(ListResourcesResult::with_all_items(self.hub.resources(&*self.session()?)))
+        Ok(ListResourcesResult::with_all_items(self.hub.resources(&*self.session(&context)?)))
     }
 
     async fn list_resource_templates(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(ListResourceTemplatesResult::with_all_items(self.hub.templates(&*self.session()?)))
+        Ok(ListResourceTemplatesResult::with_all_items(
+            self.hub.templates(&*self.session(&context)?),
+        ))
     }
 
     async fn read_resource(
@@ -211,7 +230,7 @@ impl ServerHandler for Downstream {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let session = self.session()?;
+        let session = self.session(&context)?;
         self.hub.read_resource(session, request, context).await
     }
 
@@ -220,8 +239,8 @@ impl ServerHandler for Downstream {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let session = self.session()?;
-        self.hub.subscribe(session, &request.uri, context).await
+        let session = self.session(&context)?;
+        self.hub.subscribe(session, &request.uri, &context).await
     }
 
     async fn unsubscribe(
@@ -229,8 +248,8 @@ impl ServerHandler for Downstream {
         request: UnsubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let session = self.session()?;
-        self.hub.unsubscribe(session, &request.uri, context).await
+        let session = self.session(&context)?;
+        self.hub.unsubscribe(session, &request.uri, &context).await
     }
 
     async fn complete(
@@ -238,17 +257,42 @@ impl ServerHandler for Downstream {
         request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        let session = self.session()?;
+        let session = self.session(&context)?;
         self.hub.complete(session, request, context).await
     }
 
     async fn set_level(
         &self,
         request: SetLevelRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let session = self.session()?;
+        let session = self.session(&context)?;
         self.hub.sessions.set_level(&session, request.level, &self.hub.upstreams).await;
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let session = self.session(context.request_context())?;
+        let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
+        for uri in &uris {
+            self.hub.subscribe(Arc::clone(&session), uri, context.request_context()).await?;
+        }
+        session.add_sink(context.sink().clone());
+        tokio::select! {
+            () = context.cancelled() => {}
+            () = self.hub.end.cancelled() => {}
+        }
+        session.remove_sink(context.sink());
+        for uri in &uris {
+            self.hub.unsubscribe(Arc::clone(&session), uri, context.request_context()).await?;
+        }
         Ok(())
     }
 

@@ -12,11 +12,11 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 
-use super::call::{caller, forwarded};
+use super::talk::{Ear, forwarded};
 use crate::gateway::hub::Hub;
 use crate::gateway::names::{self, fits};
 use crate::gateway::sessions::ClientSession;
-use crate::gateway::upstream::{Failure, Upstream};
+use crate::gateway::upstream::{Errand, Failure, Upstream};
 
 impl Hub {
     /// The servers whose namespace the client is approved for.
@@ -162,12 +162,12 @@ impl Hub {
         &self,
         session: Arc<ClientSession>,
         shown: &str,
-        context: RequestContext<RoleServer>,
+        context: &RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let (upstream, uri) = self.resource(&session, shown)?;
         let params = SubscribeRequestParams::new(uri.clone());
         let request = ClientRequest::SubscribeRequest(SubscribeRequest::new(params));
-        forward(upstream, request, &session, &context).await?;
+        forward(upstream, request, &session, context).await?;
         session.subscribe(upstream.name(), &uri, shown);
         Ok(())
     }
@@ -176,14 +176,14 @@ impl Hub {
         &self,
         session: Arc<ClientSession>,
         shown: &str,
-        context: RequestContext<RoleServer>,
+        context: &RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let (upstream, uri) = self.resource(&session, shown)?;
         session.unsubscribe(upstream.name(), &uri);
         if self.sessions.nobody_subscribes(upstream.name(), &uri) {
             let params = UnsubscribeRequestParams::new(uri);
             let request = ClientRequest::UnsubscribeRequest(UnsubscribeRequest::new(params));
-            forward(upstream, request, &session, &context).await?;
+            forward(upstream, request, &session, context).await?;
         }
         Ok(())
     }
@@ -224,12 +224,12 @@ async fn forward(
     session: &Arc<ClientSession>,
     context: &RequestContext<RoleServer>,
 ) -> Result<ServerResult, ErrorData> {
-    let caller = caller(session, context);
-    upstream.request(request, forwarded(&context.meta), &caller).await.map_err(|failure| {
-        match failure {
-            Failure::Refused(error) => error,
-            other => ErrorData::internal_error(other.text(upstream.name()), None),
-        }
+    let ear = Ear::new(session, context);
+    let (errand, asides) = Errand::new(session.number, ear.cancelled.clone());
+    let work = upstream.request(request, forwarded(&context.meta), &errand);
+    ear.listen(asides, work).await.map_err(|failure| match failure {
+        Failure::Refused(error) => error,
+        other => ErrorData::internal_error(other.text(upstream.name()), None),
     })
 }
 

@@ -52,13 +52,13 @@ struct Entry {
 }
 
 impl Flight {
-    /// Enters a request of `session`; what is said to it comes out of the receiver.
+    /// Enters a request of `session`, to which what is said goes through `asides`.
     pub(super) fn enter(
         &self,
         token: ProgressToken,
         session: u64,
-    ) -> mpsc::UnboundedReceiver<Aside> {
-        let (asides, receiver) = mpsc::unbounded_channel();
+        asides: mpsc::UnboundedSender<Aside>,
+    ) {
         let mut open = self.open();
         while let Some(place) = open.early.iter().position(|early| early.progress_token == token) {
             if let Some(early) = open.early.remove(place) {
@@ -68,7 +68,6 @@ impl Flight {
         open.count += 1;
         let order = open.count;
         open.requests.insert(token, Entry { session, order, asides });
-        receiver
     }
 
     pub(super) fn leave(&self, token: &ProgressToken) {

@@ -111,7 +111,7 @@ impl ClientHandler for Handler {
         if let Err(Aside::Log(params)) = self.flight.say(Aside::Log(params))
             && let Some(session) = self.upstream.sessions.only()
         {
-            session.log(params).await;
+            session.log(params, None).await;
         }
     }
 

@@ -8,22 +8,20 @@ mod supervisor;
 mod tap;
 
 use std::fmt;
-use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest,
-    ProgressToken, Prompt, RequestMetaObject, Resource, ResourceTemplate, ServerResult,
+    ClientResult, ProgressToken, Prompt, RequestMetaObject, Resource, ResourceTemplate,
+    ServerRequest, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 use rmcp::{ErrorData, RoleClient};
 use serde::Serialize;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use flight::{Aside, Question};
@@ -32,7 +30,7 @@ pub(crate) use supervisor::supervise;
 use super::config::ServerConfig;
 use super::indexer::Indexer;
 use super::metrics::Metrics;
-use super::sessions::{ClientSession, Sessions};
+use super::sessions::Sessions;
 use flight::Flight;
 
 /// How long a failed request waits to learn how its server ended.
@@ -164,12 +162,37 @@ impl fmt::Display for UpstreamStatus {
     }
 }
 
-/// For whom a request is made.
-pub(crate) struct Caller {
-    pub session: Arc<ClientSession>,
-    /// Token under which the client wants to hear of progress.
-    pub progress: Option<ProgressToken>,
+/// For whom a request is made, and where goes what the server says meanwhile.
+pub(crate) struct Errand {
+    pub session: u64,
+    pub asides: mpsc::UnboundedSender<Aside>,
     pub cancelled: CancellationToken,
+}
+
+impl Errand {
+    /// An errand, and where what is said about it comes out.
+    pub(crate) fn new(
+        session: u64,
+        cancelled: CancellationToken,
+    ) -> (Self, mpsc::UnboundedReceiver<Aside>) {
+        let (asides, heard) = mpsc::unbounded_channel();
+        (Self { session, asides, cancelled }, heard)
+    }
+
+    /// Puts a question to the client.
+    pub(crate) async fn ask(&self, request: ServerRequest) -> Result<ClientResult, Failure> {
+        let (answer, answered) = oneshot::channel();
+        let withdrawn = self.cancelled.clone();
+        let question = Box::new(Question { request, withdrawn, answer });
+        if self.asides.send(Aside::Ask(question)).is_err() {
+            return Err(Failure::Cancelled);
+        }
+        match answered.await {
+            Ok(Ok(result)) => Ok(result),
+            Ok(Err(error)) => Err(Failure::Refused(error)),
+            Err(_) => Err(Failure::Cancelled),
+        }
+    }
 }
 
 /// Why an upstream gave no result.
@@ -305,12 +328,12 @@ impl Upstream {
         }
     }
 
-    /// Makes a request for `caller`, to whom everything goes that the server says meanwhile.
+    /// Makes a request.
     pub(crate) async fn request(
         &self,
         request: ClientRequest,
         meta: RequestMetaObject,
-        caller: &Caller,
+        errand: &Errand,
     ) -> Result<ServerResult, Failure> {
         let Some(link) = self.link.load_full() else { return Err(self.down()) };
         let patience = self.config.settings.timeouts.call;
@@ -321,43 +344,19 @@ impl Upstream {
             Err(_) => return Err(self.down()),
         };
         let (id, token) = (handle.id.clone(), handle.progress_token.clone());
-        let mut asides = link.flight.enter(token.clone(), caller.session.number);
+        link.flight.enter(token.clone(), errand.session, errand.asides.clone());
         let _leave = Leave { flight: &link.flight, token: &token };
-
-        let mut response = pin!(handle.await_response());
-        let mut questions = FuturesUnordered::new();
-        let result = loop {
-            tokio::select! {
-                biased;
-                Some(aside) = asides.recv() => match aside {
-                    Aside::Progress(progress) => caller.progress(progress).await,
-                    Aside::Log(message) => caller.session.log(message).await,
-                    Aside::Ask(question) => questions.push(caller.session.answer(*question)),
-                },
-                Some(()) = questions.next(), if !questions.is_empty() => {}
-                result = &mut response => break result,
-                () = caller.cancelled.cancelled() => {
-                    let params = CancelledNotificationParam::new(
-                        Some(id),
-                        Some("the client cancelled".to_owned()),
-                    );
-                    let _ =
-                        link.peer.send_notification(CancelledNotification::new(params).into()).await;
-                    return Err(Failure::Cancelled);
-                }
+        tokio::select! {
+            result = handle.await_response() => match result {
+                Ok(result) => Ok(result),
+                Err(error) => Err(self.failure(&link, error, patience).await),
+            },
+            () = errand.cancelled.cancelled() => {
+                let reason = Some("the client cancelled".to_owned());
+                let params = CancelledNotificationParam::new(Some(id), reason);
+                let _ = link.peer.send_notification(CancelledNotification::new(params).into()).await;
+                Err(Failure::Cancelled)
             }
-        };
-        // What was said before the result goes out before the result.
-        while let Ok(aside) = asides.try_recv() {
-            match aside {
-                Aside::Progress(progress) => caller.progress(progress).await,
-                Aside::Log(message) => caller.session.log(message).await,
-                Aside::Ask(_) => {}
-            }
-        }
-        match result {
-            Ok(result) => Ok(result),
-            Err(error) => Err(self.failure(&link, error, patience).await),
         }
     }
 
@@ -401,15 +400,6 @@ impl Upstream {
                     .fold(text, |text, value| text.replace(value.as_str(), "***"))
             }
             super::config::Target::Stdio { .. } => text.to_owned(),
-        }
-    }
-}
-
-impl Caller {
-    async fn progress(&self, mut progress: rmcp::model::ProgressNotificationParam) {
-        if let Some(token) = &self.progress {
-            progress.progress_token = token.clone();
-            self.session.progress(progress).await;
         }
     }
 }
