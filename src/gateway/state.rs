@@ -35,6 +35,9 @@ struct Stored {
 struct Entry {
     /// Name of the token of whoever opened it.
     owner: Option<String>,
+    /// Whether that is known: the transport stores a session before its client has said more than
+    /// hello.
+    owned: bool,
     /// How the client introduced itself, for an HTTP session.
     client: Option<HttpSession>,
     state: Option<SessionState>,
@@ -92,13 +95,14 @@ impl StateFile {
 
     /// Whose session `key` is; `None` when there is no such session.
     pub(crate) fn owner(&self, key: &str) -> Option<Option<String>> {
-        self.lock().sessions.get(key).map(|entry| entry.owner.clone())
+        self.lock().sessions.get(key).filter(|entry| entry.owned).map(|entry| entry.owner.clone())
     }
 
     pub(crate) fn put(&self, key: &str, owner: Option<&str>, state: SessionState) {
         let mut stored = self.lock();
         let entry = stored.sessions.entry(key.to_owned()).or_default();
         entry.owner = owner.map(str::to_owned);
+        entry.owned = true;
         entry.state = Some(state);
         entry.used = now();
         drop(stored);
@@ -109,6 +113,7 @@ impl StateFile {
         let mut stored = self.lock();
         let entry = stored.sessions.entry(key.to_owned()).or_default();
         entry.owner = owner.map(str::to_owned);
+        entry.owned = true;
         entry.used = now();
     }
 

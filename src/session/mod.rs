@@ -123,7 +123,8 @@ impl Session {
         let most = options.pass_through.unwrap_or(options.working_set.limit);
         let whole: TokenCount = naive_tokens(&index, &eligible);
         let fits = options.working_set.token_budget.is_none_or(|budget| whole <= budget);
-        let pass_through = eligible.count() <= most && fits;
+        // An empty catalog is not a small one: 0 means never, even before the first tool is there.
+        let pass_through = most > 0 && eligible.count() <= most && fits;
 
         let core = resolve_all(&index, &eligible, &options.core, "core")?;
         let set = if pass_through {

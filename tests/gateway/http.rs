@@ -132,7 +132,8 @@ async fn a_token_decides_what_there_is() {
     assert!(text(&reply).contains("There is no tool called"), "{}", text(&reply));
     let refused = call(&ada, "b__beta_9", json!({})).await.unwrap();
     assert!(text(&refused).starts_with("There is no tool called"), "{}", text(&refused));
-    assert!(!text(&refused).contains("b__"));
+    let rest = text(&refused).replacen("'b__beta_9'", "", 1);
+    assert!(!rest.contains("b__"), "{rest}");
     assert!(text(&call(&bob, "find_tool", search).await.unwrap()).contains("b__beta_9"));
     site.gateway.close().await;
 }

@@ -46,3 +46,13 @@ fn among_called_tools_the_one_called_first_goes() {
     set.admit_found(&slots(&["asked"]));
     assert_eq!(names(&set), ["second", "asked"]);
 }
+
+#[test]
+fn an_empty_catalog_is_not_shown_whole_once_it_fills_if_that_is_off() {
+    let engine = toolrack::Engine::builder(toolrack::Catalog::empty()).build().unwrap();
+    let options = toolrack::SessionOptions::default().pass_through(0);
+    let mut run = engine.session(options).unwrap();
+    let listing = toolrack::Listing::parse(r#"[{"name": "a"}, {"name": "b"}]"#).unwrap();
+    engine.refresh("late", listing).unwrap();
+    assert_eq!(run.step().visible.names().collect::<Vec<_>>(), ["find_tool"]);
+}

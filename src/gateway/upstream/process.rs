@@ -12,6 +12,8 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
 /// How long a server may take to leave after its input closed, and again after it was told to.
 const GRACE: Duration = Duration::from_secs(2);
+/// How long the end of a process may take to be seen.
+const MOMENT: Duration = Duration::from_millis(200);
 /// The most bytes of a line that are logged or quoted.
 const MAX_LINE: usize = 400;
 
@@ -86,6 +88,11 @@ impl Process {
         let words = self.last_words.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let how = status.map_or_else(|| "it ended".to_owned(), describe);
         if words.is_empty() { how } else { format!("{how}; its last words were: {words}") }
+    }
+
+    /// Whether the process has left by itself; gives it a moment to be seen gone.
+    pub(super) async fn has_left(&mut self) -> bool {
+        tokio::time::timeout(MOMENT, self.child.wait()).await.is_ok()
     }
 
     async fn wait(&mut self) -> Option<ExitStatus> {

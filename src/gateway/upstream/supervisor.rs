@@ -264,11 +264,16 @@ async fn stay(upstream: &Arc<Upstream>, connection: Connection, end: &Cancellati
     if !quit.is_finished() {
         let _ = tokio::time::timeout(Duration::from_secs(5), &mut quit).await;
     }
-    let how = match process {
-        Some(process) => process.stop().await,
-        None => "the connection closed".to_owned(),
+    let why = match (process, why) {
+        (None, why) => why.unwrap_or_else(|| "the connection closed".to_owned()),
+        (Some(process), None) => process.stop().await,
+        // That it could not be asked is no reason when it had left before.
+        (Some(mut process), Some(why)) => {
+            let left = process.has_left().await;
+            let how = process.stop().await;
+            if left { how } else { why }
+        }
     };
-    let why = why.unwrap_or(how);
     let _ = ended.send(Some(why.clone()));
     why
 }
