@@ -6,6 +6,7 @@ Usage: bars.py GATEWAY FAKE_SERVER NODE_MODULES. Prints one line a bar and fails
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import shlex
 import signal
@@ -21,6 +22,8 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+# The client takes the answer 202 to the end of a session for a failure.
+logging.disable(logging.WARNING)
 GATEWAY, FAKE, MODULES = shlex.split(sys.argv[1]), sys.argv[2], sys.argv[3]
 FOLDER = tempfile.mkdtemp(prefix="bars-")
 missed = []

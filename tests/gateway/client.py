@@ -38,7 +38,8 @@ def text(result):
 class Heard:
     """What the client is told, and how it answers when it is asked."""
 
-    def __init__(self):
+    def __init__(self, root):
+        self.root = root
         self.notes = []
         self.logs = []
 
@@ -58,11 +59,7 @@ class Heard:
         return types.ElicitResult(action="accept", content={"name": "Ada"})
 
     async def roots(self, context):
-        return types.ListRootsResult(roots=[types.Root(uri="file:///work", name="work")])
-
-
-def client(parameters, heard):
-    return stdio_client(parameters), heard
+        return types.ListRootsResult(roots=[types.Root(uri=f"file://{self.root}", name="work")])
 
 
 async def session(parameters, heard, work):
@@ -102,7 +99,7 @@ async def all_indexed(opened, names):
 
 
 async def in_list_mode(folder, config):
-    heard = Heard()
+    heard = Heard(folder)
 
     async def work(opened):
         await all_indexed(opened, ["files__write_file", "memory__create_entities",
@@ -162,7 +159,7 @@ async def in_list_mode(folder, config):
         result = await opened.call_tool("everything__trigger-elicitation-request", {})
         check("servers ask the user", "Ada" in text(result), text(result))
         result = await opened.call_tool("everything__get-roots-list", {})
-        check("servers see the roots", "file:///work" in text(result), text(result))
+        check("servers see the roots", f"file://{folder}" in text(result), text(result))
 
         call = asyncio.ensure_future(opened.call_tool(
             "everything__trigger-long-running-operation", {"duration": 30, "steps": 3}))
@@ -180,8 +177,9 @@ async def in_list_mode(folder, config):
               result.is_error and "There is no tool called" in text(result), text(result))
 
         resources = (await opened.list_resources()).resources
+        resources.sort(key=lambda resource: not str(resource.uri).startswith("everything+"))
         check("resources are listed under their server",
-              resources and all(str(r.uri).startswith("everything+") for r in resources), resources[:2])
+              resources and all("+" in str(r.uri).split(":")[0] for r in resources), resources)
         read = await opened.read_resource(resources[0].uri)
         check("resources are read", read.contents and str(read.contents[0].uri) == str(resources[0].uri))
         templates = (await opened.list_resource_templates()).resource_templates
@@ -207,8 +205,8 @@ async def in_list_mode(folder, config):
     await session(gateway(config), heard, work)
 
 
-async def in_bridge_mode(config):
-    heard = Heard()
+async def in_bridge_mode(folder, config):
+    heard = Heard(folder)
 
     async def work(opened):
         before = [tool.name for tool in (await opened.list_tools()).tools]
@@ -256,7 +254,7 @@ async def main():
             "broken": {"command": "/no/such/program"},
         }}, file)
     await in_list_mode(folder, config)
-    await in_bridge_mode(config)
+    await in_bridge_mode(folder, config)
     await until(lambda: not left(folder), "the end of all processes", 20)
     check("no process is left", True)
     print(f"{passed} passed, 0 failed")

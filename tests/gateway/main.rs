@@ -5,5 +5,6 @@
 mod config;
 mod downstream;
 mod http;
+mod modern;
 mod support;
 mod upstream;
