@@ -111,6 +111,16 @@ impl Session {
                 ),
             ));
         }
+        if index.snapshot.builtins().any(|builtin| builtin.name() == Some(&meta.name)) {
+            return Err(Error::new(
+                ErrorKind::InvalidSetting,
+                format!(
+                    "a built-in tool of the catalog is called '{}' like the meta-tool: give the \
+                     meta-tool another name",
+                    meta.name
+                ),
+            ));
+        }
         let meta_tokens = engine.token_counter().count(&definition_text(
             &meta.name,
             &meta.description,
@@ -475,6 +485,51 @@ impl Session {
     /// The catalog as this step sees it.
     pub fn snapshot(&self) -> &Snapshot {
         &self.index.snapshot
+    }
+
+    /// Every tool that the caller may use, in catalog order, under the name that providers know it
+    /// by.
+    pub fn eligible_tools(&self) -> impl Iterator<Item = VisibleTool> + '_ {
+        let snapshot = &self.index.snapshot;
+        let rows = (0..snapshot.len()).filter(|&row| self.eligible.contains(row));
+        rows.map(|row| VisibleTool {
+            tool: snapshot.tool(row).clone(),
+            name: snapshot.names().provider_name(row).to_owned(),
+        })
+    }
+
+    /// The meta-tool, whether it is in the list now or not.
+    pub fn meta_tool(&self) -> &MetaTool {
+        &self.meta
+    }
+
+    /// Notes that the model was shown the definitions of these tools by other means than the list,
+    /// such as a provider's own tool search: calls of them may run until the next compaction.
+    ///
+    /// Names are those that providers know. What the caller may not use is passed over.
+    ///
+    /// # Example
+    /// ```
+    /// use serde_json::json;
+    /// use toolrack::{Call, Catalog, Engine, SessionOptions, Verdict};
+    ///
+    /// let engine = Engine::builder(Catalog::parse(r#"[{"name": "a"}, {"name": "b"}]"#)?).build()?;
+    /// let mut run = engine.session(SessionOptions::default().limit(1))?;
+    /// run.note_shown(["b"]);
+    /// assert!(matches!(run.authorize(&Call::new("b", json!({})))?, Verdict::Run(_)));
+    /// # Ok::<(), toolrack::Error>(())
+    /// ```
+    pub fn note_shown<S: AsRef<str>>(&mut self, names: impl IntoIterator<Item = S>) {
+        let snapshot = &self.index.snapshot;
+        for name in names {
+            let row = snapshot.names().by_provider(name.as_ref());
+            if let Some(row) = row.filter(|&row| self.eligible.contains(row)) {
+                let id = snapshot.tool(row).id();
+                if !self.briefed.contains(id) {
+                    self.briefed.push(id.clone());
+                }
+            }
+        }
     }
 
     fn meta_tokens(&self) -> TokenCount {

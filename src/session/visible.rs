@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{Builtin, Tool};
+use crate::catalog::{Builtin, Tool, ToolId};
 use crate::text::TokenCount;
 
 /// Tokens of the tool list, beside what all eligible tools would take.
@@ -129,14 +129,10 @@ impl Visible {
 
     /// Everything in the order in which it is sent.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
-        let (core, rest) = self.inner.tools.split_at(self.inner.core);
-        core.iter()
-            .map(Entry::Tool)
-            .chain(self.inner.meta.iter().map(Entry::Meta))
-            .chain(rest.iter().map(Entry::Tool))
+        self.lead().chain(self.rest())
     }
 
-    /// Built-in provider tools, passed on untouched after everything else.
+    /// Built-in provider tools, passed on untouched before everything that comes and goes.
     pub fn builtins(&self) -> impl Iterator<Item = &Builtin> {
         self.inner.builtins.iter().map(|builtin| &builtin.0)
     }
@@ -152,6 +148,22 @@ impl Visible {
     /// Whether a tool can be called by `name`.
     pub fn contains(&self, name: &str) -> bool {
         self.names().any(|other| other == name)
+    }
+
+    /// The tool that is called by `name`; `None` for the meta-tool and for what is not visible.
+    pub fn id_of(&self, name: &str) -> Option<&ToolId> {
+        self.tools().iter().find(|tool| tool.name == name).map(|tool| tool.tool.id())
+    }
+
+    /// Everything but the tools that come and go: core, then the meta-tool.
+    pub(crate) fn lead(&self) -> impl Iterator<Item = Entry<'_>> {
+        let core = self.inner.tools[..self.inner.core].iter().map(Entry::Tool);
+        core.chain(self.inner.meta.iter().map(Entry::Meta))
+    }
+
+    /// The tools that come and go, in order of admission.
+    pub(crate) fn rest(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.inner.tools[self.inner.core..].iter().map(Entry::Tool)
     }
 
     /// Tokens sent and saved.
