@@ -9,6 +9,7 @@
     unreachable_pub
 )]
 
+mod adapters;
 #[cfg(feature = "onnx")]
 mod onnx;
 mod static_model;

@@ -1,13 +1,27 @@
-//! OpenAI: chat completions.
+//! OpenAI: chat completions here, the responses API in [`responses`].
+//!
+//! Target: `POST /v1/chat/completions` as of 2026; every server that speaks it takes the same.
+//! Names are at most 64 of `[a-zA-Z0-9_-]`. OpenAI's own tool search exists in the responses API
+//! only.
 
-use serde_json::Value;
+pub mod responses;
 
-use super::Visible;
-use super::list::{NO_PARAMETERS, ToolList, as_it_came, quote, raw};
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+use super::list::{ToolList, as_it_came, quote, raw};
+use super::{arguments, items, schema, text, validity};
 use crate::catalog::Shape;
-use crate::session::{Call, Entry};
+use crate::error::Result;
+use crate::session::{Call, Entry, FIND_TOOL, Visible};
 
 /// The list for `tools` of a chat completions request.
+///
+/// Render it for every request: after [`find_tool`](crate::Session::find_tool) an old list lacks
+/// what the model was just told it can call.
 ///
 /// # Example
 /// ```
@@ -23,39 +37,37 @@ use crate::session::{Call, Entry};
 /// # Ok::<(), toolrack::Error>(())
 /// ```
 pub fn tools(visible: impl AsRef<Visible>) -> ToolList {
-    let visible = visible.as_ref();
-    let mut list = ToolList::default();
-    for entry in visible.entries() {
-        list.push(match entry {
-            Entry::Tool(tool) => as_it_came(&tool.tool, Shape::OpenAiChat, &tool.name)
-                .unwrap_or_else(|| {
-                    function(&tool.name, tool.tool.description(), tool.tool.parameters())
-                }),
-            Entry::Meta(meta) => function(&meta.name, &meta.description, Some(&meta.parameters)),
-        });
-    }
-    for builtin in visible.builtins() {
-        list.push(builtin.raw().clone());
-    }
-    list
+    ToolList::of(Shape::OpenAiChat, visible.as_ref(), |entry| match entry {
+        Entry::Tool(shown) => {
+            as_it_came(shown, Shape::OpenAiChat, &[], None).unwrap_or_else(|| {
+                let responses = shown.tool.shape() == Some(Shape::OpenAiResponses);
+                let strict = shown.tool.original_field("strict").filter(|_| responses);
+                let parameters = schema::object(&shown.tool, true);
+                function(&shown.name, shown.tool.description(), &parameters, strict)
+            })
+        }
+        Entry::Meta(meta) => function(&meta.name, &meta.description, &meta.parameters, None),
+    })
 }
 
 fn function(
     name: &str,
     description: &str,
-    parameters: Option<&str>,
-) -> std::sync::Arc<serde_json::value::RawValue> {
+    parameters: &str,
+    strict: Option<&str>,
+) -> Arc<RawValue> {
     raw(format!(
-        r#"{{"type":"function","function":{{"name":{},"description":{},"parameters":{}}}}}"#,
+        r#"{{"type":"function","function":{{"name":{},"description":{},"parameters":{parameters}{}}}}}"#,
         quote(name),
         quote(description),
-        parameters.unwrap_or(NO_PARAMETERS)
+        strict.map(|flag| format!(r#","strict":{flag}"#)).unwrap_or_default()
     ))
 }
 
-/// The calls in an assistant message of a chat completions response, in order.
+/// The calls in a chat completions response, or in its assistant message, in order.
 ///
-/// Arguments that are not JSON stay a string, for the runtime to refuse in words.
+/// Calls of custom tools are left to the runtime, which passed them in. Arguments that are not
+/// JSON stay a string, for the runtime to refuse in words.
 ///
 /// # Example
 /// ```
@@ -67,28 +79,45 @@ fn function(
 /// let calls = openai::calls(&message);
 /// assert_eq!((calls[0].name.as_str(), &calls[0].arguments["a"]), ("add", &json!(1)));
 /// ```
-pub fn calls(message: &Value) -> Vec<Call> {
-    let list = message.get("tool_calls").and_then(Value::as_array);
-    list.into_iter()
-        .flatten()
+pub fn calls(answer: &Value) -> Vec<Call> {
+    let message = answer.pointer("/choices/0/message").unwrap_or(answer);
+    items(message, "tool_calls")
         .filter_map(|call| {
             let function = call.get("function")?;
             Some(Call {
-                id: call.get("id").and_then(Value::as_str).map(str::to_owned),
-                name: function.get("name")?.as_str()?.to_owned(),
+                id: text(call, "id").map(str::to_owned),
+                name: text(function, "name")?.to_owned(),
                 arguments: arguments(function.get("arguments")),
             })
         })
         .collect()
 }
 
-fn arguments(value: Option<&Value>) -> Value {
-    match value {
-        Some(Value::String(text)) if text.trim().is_empty() => Value::Object(Default::default()),
-        Some(Value::String(text)) => {
-            serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone()))
-        }
-        Some(value) => value.clone(),
-        None => Value::Object(Default::default()),
-    }
+/// The message that answers a call; one follows the assistant message for each of its calls.
+///
+/// # Example
+/// ```
+/// use serde_json::json;
+/// use toolrack::{Call, openai};
+///
+/// let call = Call::new("add", json!({})).with_id("c1");
+/// assert_eq!(
+///     openai::result(&call, "3"),
+///     json!({"role": "tool", "tool_call_id": "c1", "content": "3"}),
+/// );
+/// ```
+pub fn result(call: &Call, answer: impl Into<Answer>) -> Value {
+    json!({
+        "role": "tool",
+        "tool_call_id": call.id.as_deref().unwrap_or_default(),
+        "content": answer.into().text(),
+    })
+}
+
+/// Checks a list that was changed after it was rendered.
+///
+/// # Errors
+/// As [`ToolList::validate`].
+pub fn validate(tools: &Value) -> Result<()> {
+    validity::check(Shape::OpenAiChat, tools, FIND_TOOL)
 }
