@@ -76,6 +76,7 @@ pub use adapters::{Answer, LeftOut, ToolList, anthropic, gemini, mcp, openai};
 pub use catalog::{
     Builtin, Catalog, CatalogDiff, DEFAULT_NAMESPACE, Listing, MAX_PROVIDER_NAME, Problem, Reader,
     Risk, Shape, Snapshot, SourceStatus, SourceUpdate, Tool, ToolBuilder, ToolId, ToolPolicy,
+    VisibleTool,
 };
 #[cfg(feature = "onnx-hub")]
 pub use embed::HubModel;
@@ -88,13 +89,13 @@ pub use index::{BuildReport, Fusion, VectorCache};
 pub use lexical::FieldWeights;
 pub use score::Score;
 pub use select::{
-    Boost, Candidate, DEFAULT_K, Gate, Ineligible, Message, Outcome, Rejected, Role,
+    Boost, Candidate, DEFAULT_K, Gate, GatedBy, Ineligible, Message, Outcome, Rejected, Role,
     RuntimeContext, SelectRequest, Selection, Thresholds,
 };
 pub use session::{
     AsyncSession, Authorized, Call, Entry, FIND_TOOL, FindReply, FindRequest, FindStatus,
     FoundTool, MetaTool, Refusal, RefusalKind, RestoreReport, Session, SessionOptions,
-    SessionState, TokenFigures, Turn, TurnInput, Verdict, Visible, VisibleTool,
+    SessionState, TokenFigures, Turn, TurnInput, Verdict, Visible,
 };
 #[cfg(feature = "tiktoken")]
 pub use text::TiktokenCounter;

@@ -38,14 +38,13 @@ use crate::session::{Call, Entry, FIND_TOOL, Visible};
 /// ```
 pub fn tools(visible: impl AsRef<Visible>) -> ToolList {
     ToolList::of(Shape::Gemini, visible.as_ref(), |entry| match entry {
-        Entry::Tool(shown) => {
-            let tool = &shown.tool;
+        Entry::Tool(shown) => shown.rendered(Shape::Gemini, |shown| {
             as_it_came(shown, Shape::Gemini, &[], None).unwrap_or_else(|| {
                 // A function without parameters leaves them out.
-                let schema = tool.parameters().map(|_| schema::object(tool, false));
-                declaration(&shown.name, tool.description(), schema.as_deref())
+                let schema = shown.tool.parameters().map(|_| schema::object(&shown.tool, false));
+                declaration(&shown.name, shown.tool.description(), schema.as_deref())
             })
-        }
+        }),
         Entry::Meta(meta) => declaration(&meta.name, &meta.description, Some(&meta.parameters)),
     })
 }

@@ -7,9 +7,9 @@ use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::{schema, validity};
-use crate::catalog::{Builtin, Shape};
+use crate::catalog::{Builtin, Shape, VisibleTool};
 use crate::error::Result;
-use crate::session::{Entry, FIND_TOOL, Visible, VisibleTool};
+use crate::session::{Entry, FIND_TOOL, Visible};
 
 /// Tool definitions as JSON, in order, in the form in which a request takes them: a list, for MCP
 /// an object with the list at `tools`.
@@ -149,6 +149,13 @@ impl ToolList {
     pub fn validate(&self) -> Result<()> {
         let value = serde_json::from_str(&self.json()).unwrap_or_default();
         validity::check(self.shape, &value, &self.search)
+    }
+}
+
+impl Default for ToolList {
+    /// An empty list of OpenAI's chat completions.
+    fn default() -> Self {
+        Self::new(Shape::OpenAiChat)
     }
 }
 

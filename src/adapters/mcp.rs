@@ -40,13 +40,13 @@ use crate::session::{Call, Entry, FIND_TOOL, Visible};
 /// ```
 pub fn tools(visible: impl AsRef<Visible>) -> ToolList {
     ToolList::of(Shape::Mcp, visible.as_ref(), |entry| match entry {
-        Entry::Tool(shown) => {
-            let tool = &shown.tool;
+        Entry::Tool(shown) => shown.rendered(Shape::Mcp, |shown| {
             as_it_came(shown, Shape::Mcp, &[], None).unwrap_or_else(|| {
+                let tool = &shown.tool;
                 let schema = schema::object(tool, false);
                 definition(&shown.name, tool.title(), tool.description(), &schema, hints(tool))
             })
-        }
+        }),
         // Searching changes no world, only the list.
         Entry::Meta(meta) => definition(
             &meta.name,

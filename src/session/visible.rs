@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{Builtin, Tool, ToolId};
+use crate::catalog::{Builtin, ToolId, VisibleTool};
 use crate::text::TokenCount;
 
 /// Tokens of the tool list, beside what all eligible tools would take.
@@ -34,17 +34,9 @@ impl TokenFigures {
     }
 }
 
-/// A visible tool and the name by which the model calls it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VisibleTool {
-    /// The tool.
-    pub tool: Tool,
-    /// Its provider-safe name.
-    pub name: String,
-}
-
 /// The meta-tool's definition: constant bytes for a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MetaTool {
     /// Its name.
     pub name: String,
@@ -88,9 +80,9 @@ pub struct Visible {
 
 #[derive(Debug, PartialEq)]
 pub(crate) struct VisibleInner {
-    pub tools: Vec<VisibleTool>,
+    pub tools: Vec<Arc<VisibleTool>>,
     pub core: usize,
-    pub meta: Option<MetaTool>,
+    pub meta: Option<Arc<MetaTool>>,
     pub builtins: Vec<BuiltinJson>,
     pub tokens: TokenFigures,
     pub epoch: u64,
@@ -118,13 +110,13 @@ pub enum Entry<'a> {
 
 impl Visible {
     /// The tools in order, the meta-tool left out.
-    pub fn tools(&self) -> &[VisibleTool] {
+    pub fn tools(&self) -> &[Arc<VisibleTool>] {
         &self.inner.tools
     }
 
     /// The meta-tool; `None` when there is nothing left to find.
     pub fn meta_tool(&self) -> Option<&MetaTool> {
-        self.inner.meta.as_ref()
+        self.inner.meta.as_deref()
     }
 
     /// Everything in the order in which it is sent.
@@ -157,13 +149,13 @@ impl Visible {
 
     /// Everything but the tools that come and go: core, then the meta-tool.
     pub(crate) fn lead(&self) -> impl Iterator<Item = Entry<'_>> {
-        let core = self.inner.tools[..self.inner.core].iter().map(Entry::Tool);
-        core.chain(self.inner.meta.iter().map(Entry::Meta))
+        let core = self.inner.tools[..self.inner.core].iter().map(|tool| Entry::Tool(tool));
+        core.chain(self.inner.meta.iter().map(|meta| Entry::Meta(meta)))
     }
 
     /// The tools that come and go, in order of admission.
     pub(crate) fn rest(&self) -> impl Iterator<Item = Entry<'_>> {
-        self.inner.tools[self.inner.core..].iter().map(Entry::Tool)
+        self.inner.tools[self.inner.core..].iter().map(|tool| Entry::Tool(tool))
     }
 
     /// Tokens sent and saved.

@@ -10,6 +10,9 @@
 )]
 
 mod adapters;
+mod eviction;
+mod invoice_example;
+mod layers;
 #[cfg(feature = "onnx")]
 mod onnx;
 mod static_model;

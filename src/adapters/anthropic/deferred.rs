@@ -3,15 +3,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::super::list::{ToolList, as_it_came, raw};
-use super::super::{items, schema, text};
-use super::{definition, meta_tool, result, tool};
-use crate::catalog::Shape;
+use super::super::list::{ToolList, raw};
+use super::super::{items, text};
+use super::{meta_tool, result, tool, written};
+use crate::catalog::{Shape, VisibleTool};
 use crate::error::Result;
-use crate::session::{Call, Entry, FindReply, Session, VisibleTool};
+use crate::session::{Call, Entry, FindReply, Session};
 
 /// Fields that a deferred tool must not have: it cannot be cached, and tool search does not go with
 /// examples of use.
@@ -86,10 +85,9 @@ impl Search {
 pub fn deferred(session: &Session, search: Search, messages: &Value) -> Result<ToolList> {
     let visible = session.visible();
     let referenced: HashSet<String> = discovered(messages).into_iter().collect();
-    let in_full: Vec<&VisibleTool> =
-        visible.tools().iter().filter(|tool| !referenced.contains(&tool.name)).collect();
-    let names: HashSet<&str> = in_full.iter().map(|tool| tool.name.as_str()).collect();
-    let rest: Vec<VisibleTool> =
+    let in_full = visible.tools().iter().filter(|tool| !referenced.contains(&tool.name));
+    let names: HashSet<&str> = in_full.map(|tool| tool.name.as_str()).collect();
+    let rest: Vec<&Arc<VisibleTool>> =
         session.eligible_tools().filter(|tool| !names.contains(tool.name.as_str())).collect();
 
     let mut list = ToolList::new(Shape::Anthropic);
@@ -98,8 +96,11 @@ pub fn deferred(session: &Session, search: Search, messages: &Value) -> Result<T
         if let Entry::Tool(shown) = entry
             && names.contains(shown.name.as_str())
         {
-            let drop = if rest.is_empty() { &NOT_SEARCHED[..1] } else { NOT_SEARCHED };
-            list.push(tool(shown, drop));
+            let examples = shown.tool.original_field("input_examples").is_some();
+            list.push(match examples && !rest.is_empty() {
+                true => written(shown, NOT_SEARCHED, None),
+                false => tool(shown),
+            });
         }
     };
     for entry in visible.lead() {
@@ -116,19 +117,10 @@ pub fn deferred(session: &Session, search: Search, messages: &Value) -> Result<T
         place(&mut list, entry);
     }
     for shown in &rest {
-        list.push(deferred_tool(shown));
+        list.push(written(shown, NOT_DEFERRED, Some(("defer_loading", "true"))));
     }
     list.validate()?;
     Ok(list)
-}
-
-fn deferred_tool(shown: &VisibleTool) -> Arc<RawValue> {
-    let add = Some(("defer_loading", "true"));
-    as_it_came(shown, Shape::Anthropic, NOT_DEFERRED, add).unwrap_or_else(|| {
-        let parameters = schema::object(&shown.tool, false);
-        let more = r#","defer_loading":true"#;
-        definition(&shown.name, shown.tool.description(), &parameters, more)
-    })
 }
 
 /// Names of the tools that a search in `messages` brought, once each, in order: Anthropic's own

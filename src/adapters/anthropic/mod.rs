@@ -20,9 +20,9 @@ pub use deferred::{Referenced, Search, deferred, discovered, references};
 use super::answer::Answer;
 use super::list::{ToolList, as_it_came, quote, raw};
 use super::{items, schema, text, validity};
-use crate::catalog::Shape;
+use crate::catalog::{Shape, VisibleTool};
 use crate::error::Result;
-use crate::session::{Call, Entry, FIND_TOOL, MetaTool, Visible, VisibleTool};
+use crate::session::{Call, Entry, FIND_TOOL, MetaTool, Visible};
 
 /// `anthropic-beta` header for tool search on Anthropic's API and Microsoft Foundry, where a model
 /// or an account still has it as a beta.
@@ -52,15 +52,25 @@ pub const TOOL_SEARCH_BETA_CLOUD: &str = "tool-search-tool-2025-10-19";
 /// ```
 pub fn tools(visible: impl AsRef<Visible>) -> ToolList {
     ToolList::of(Shape::Anthropic, visible.as_ref(), |entry| match entry {
-        Entry::Tool(shown) => tool(shown, &["defer_loading"]),
+        Entry::Tool(shown) => tool(shown),
         Entry::Meta(meta) => meta_tool(meta),
     })
 }
 
-fn tool(shown: &VisibleTool, drop: &[&str]) -> Arc<RawValue> {
-    as_it_came(shown, Shape::Anthropic, drop, None).unwrap_or_else(|| {
+/// A tool in full.
+fn tool(shown: &VisibleTool) -> Arc<RawValue> {
+    shown.rendered(Shape::Anthropic, |shown| written(shown, &["defer_loading"], None))
+}
+
+fn written(
+    shown: &VisibleTool,
+    drop: &[&str],
+    more: Option<(&'static str, &str)>,
+) -> Arc<RawValue> {
+    as_it_came(shown, Shape::Anthropic, drop, more).unwrap_or_else(|| {
         let parameters = schema::object(&shown.tool, false);
-        definition(&shown.name, shown.tool.description(), &parameters, "")
+        let more = more.map(|(key, value)| format!(r#","{key}":{value}"#)).unwrap_or_default();
+        definition(&shown.name, shown.tool.description(), &parameters, &more)
     })
 }
 

@@ -38,14 +38,14 @@ use crate::session::{Call, Entry, FIND_TOOL, Visible};
 /// ```
 pub fn tools(visible: impl AsRef<Visible>) -> ToolList {
     ToolList::of(Shape::OpenAiChat, visible.as_ref(), |entry| match entry {
-        Entry::Tool(shown) => {
+        Entry::Tool(shown) => shown.rendered(Shape::OpenAiChat, |shown| {
             as_it_came(shown, Shape::OpenAiChat, &[], None).unwrap_or_else(|| {
                 let responses = shown.tool.shape() == Some(Shape::OpenAiResponses);
                 let strict = shown.tool.original_field("strict").filter(|_| responses);
                 let parameters = schema::object(&shown.tool, true);
                 function(&shown.name, shown.tool.description(), &parameters, strict)
             })
-        }
+        }),
         Entry::Meta(meta) => function(&meta.name, &meta.description, &meta.parameters, None),
     })
 }

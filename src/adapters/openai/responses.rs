@@ -36,13 +36,16 @@ use crate::session::{Call, Entry, FIND_TOOL, Visible};
 /// ```
 pub fn tools(visible: impl AsRef<Visible>) -> ToolList {
     ToolList::of(Shape::OpenAiResponses, visible.as_ref(), |entry| match entry {
-        Entry::Tool(shown) => as_it_came(shown, Shape::OpenAiResponses, &["defer_loading"], None)
-            .unwrap_or_else(|| {
-                let chat = shown.tool.shape() == Some(Shape::OpenAiChat);
-                let strict = shown.tool.original_field("strict").filter(|_| chat);
-                let parameters = schema::object(&shown.tool, true);
-                function(&shown.name, shown.tool.description(), &parameters, strict)
-            }),
+        Entry::Tool(shown) => shown.rendered(Shape::OpenAiResponses, |shown| {
+            as_it_came(shown, Shape::OpenAiResponses, &["defer_loading"], None).unwrap_or_else(
+                || {
+                    let chat = shown.tool.shape() == Some(Shape::OpenAiChat);
+                    let strict = shown.tool.original_field("strict").filter(|_| chat);
+                    let parameters = schema::object(&shown.tool, true);
+                    function(&shown.name, shown.tool.description(), &parameters, strict)
+                },
+            )
+        }),
         Entry::Meta(meta) => function(&meta.name, &meta.description, &meta.parameters, None),
     })
 }

@@ -59,7 +59,7 @@ pub struct SessionTools {
 impl SessionTools {
     /// The tools that `session` shows.
     pub fn new(session: Session) -> Self {
-        let needed = session.eligible_tools().map(|tool| tool.name).collect();
+        let needed = session.eligible_tools().map(|tool| tool.name.clone()).collect();
         let meta = session.meta_tool().clone();
         Self { run: AsyncSession::new(session), meta, needed }
     }
@@ -299,9 +299,13 @@ impl AgentHook for SessionHook {
 impl SessionHook {
     /// The name by which a visible tool is called.
     async fn name_of(&self, tool: &Tool) -> Option<String> {
-        let visible = self.run.visible().await.ok()?;
-        let is = |id: &ToolId| id == tool.id();
-        visible.tools().iter().find(|shown| is(shown.tool.id())).map(|shown| shown.name.clone())
+        let id: ToolId = tool.id().clone();
+        let name = self.run.with(move |session| {
+            // Not `visible()`: taking the list means sending it.
+            let shown = session.is_pass_through() || session.working_set().contains(&id);
+            shown.then(|| session.snapshot().provider_name(&id).map(str::to_owned))
+        });
+        name.await.ok().flatten().flatten()
     }
 }
 
