@@ -12,9 +12,10 @@ use serde_json::Value;
 
 use crate::catalog::Tool;
 use crate::engine::Engine;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Result};
 use crate::select::{RuntimeContext, SelectRequest};
 
+type Request = VectorSearchRequest<Filter<Value>>;
 type Naming = Arc<dyn Fn(&Tool) -> String + Send + Sync>;
 
 /// An [`Engine`] as rig's vector-store index: documents are tools, ids are the names under which
@@ -75,21 +76,21 @@ impl EngineIndex {
     }
 
     /// Score, id and document of what fits, best first.
-    fn search(
-        &self,
-        request: &VectorSearchRequest<Filter<Value>>,
-    ) -> Result<Vec<(f64, String, Value)>, VectorStoreError> {
+    fn search(&self, request: &Request) -> Result<Vec<(f64, String, Value)>> {
         let samples = usize::try_from(request.samples()).unwrap_or(usize::MAX);
         let snapshot = self.engine.snapshot();
         // A filter is applied to all that fits, or it would filter the best few to nothing.
         let k = if request.filter().is_some() { snapshot.len() } else { samples };
         let select = SelectRequest::new(request.query()).k(k).context(self.context.clone());
-        let selection = self.engine.select(&select).map_err(VectorStoreError::datastore)?;
+        let selection = self.engine.select(&select)?;
         let mut found = Vec::new();
         let mut ranked = 0;
         for candidate in &selection.candidates {
             let Some(tool) = snapshot.get(&candidate.id) else { continue };
-            let document = serde_json::to_value(tool)?;
+            let document = serde_json::to_value(tool).map_err(|error| {
+                Error::new(ErrorKind::Format, format!("tool {} is no JSON: mend it", tool.id()))
+                    .with_source(error)
+            })?;
             let score = f64::from(candidate.score.get());
             let enough = ranked == samples && !candidate.is_named();
             let below = request.threshold().is_some_and(|least| score < least);
@@ -107,14 +108,11 @@ impl EngineIndex {
         Ok(found)
     }
 
-    async fn found(
-        &self,
-        request: VectorSearchRequest<Filter<Value>>,
-    ) -> Result<Vec<(f64, String, Value)>, VectorStoreError> {
+    async fn found(&self, request: Request) -> Result<Vec<(f64, String, Value)>> {
         let index = self.clone();
         tokio::task::spawn_blocking(move || index.search(&request)).await.map_err(|error| {
             let what = "a search was cancelled or panicked: search again";
-            VectorStoreError::datastore(Error::new(ErrorKind::Task, what).with_source(error))
+            Error::new(ErrorKind::Task, what).with_source(error)
         })?
     }
 }
@@ -124,20 +122,23 @@ impl VectorStoreIndex for EngineIndex {
 
     async fn top_n<T: DeserializeOwned + Send>(
         &self,
-        request: VectorSearchRequest<Self::Filter>,
+        request: Request,
     ) -> Result<Vec<VectorSearchResult<T>>, VectorStoreError> {
-        let found = self.found(request).await?.into_iter();
-        let results = found.map(|(score, id, document)| {
-            Ok(VectorSearchResult { score, id, document: serde_json::from_value(document)? })
-        });
-        results.collect()
+        let mut results = Vec::new();
+        for (score, id, document) in
+            self.found(request).await.map_err(VectorStoreError::datastore)?
+        {
+            let document = serde_json::from_value(document)?;
+            results.push(VectorSearchResult { score, id, document });
+        }
+        Ok(results)
     }
 
     async fn top_n_ids(
         &self,
-        request: VectorSearchRequest<Self::Filter>,
+        request: Request,
     ) -> Result<Vec<VectorSearchIdResult>, VectorStoreError> {
-        let found = self.found(request).await?.into_iter();
+        let found = self.found(request).await.map_err(VectorStoreError::datastore)?.into_iter();
         Ok(found.map(|(score, id, _)| VectorSearchIdResult { score, id }).collect())
     }
 }

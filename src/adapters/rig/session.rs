@@ -30,7 +30,8 @@ use crate::session::{AsyncSession, Authorized, Call, FindRequest, MetaTool, Sess
 /// anew, in its cache-stable order. A call goes through the gate before it is dispatched: what is
 /// refused reaches the model as the session's words. A tool that ran is noted as used.
 ///
-/// A session is one run of an agent: give each conversation its own agent and session.
+/// A session is one run of an agent: give each conversation its own agent and session. A tool that a
+/// refresh of the catalog adds later is shown only when the agent has an implementation of it.
 ///
 /// # Example
 /// ```
@@ -116,13 +117,6 @@ struct SessionIndex {
     run: AsyncSession,
 }
 
-impl SessionIndex {
-    async fn names(&self) -> Result<Vec<String>, VectorStoreError> {
-        let visible = self.run.visible().await.map_err(VectorStoreError::datastore)?;
-        Ok(visible.names().map(str::to_owned).collect())
-    }
-}
-
 impl VectorStoreIndex for SessionIndex {
     type Filter = Filter<Value>;
 
@@ -131,18 +125,20 @@ impl VectorStoreIndex for SessionIndex {
         _request: VectorSearchRequest<Self::Filter>,
     ) -> Result<Vec<VectorSearchResult<T>>, VectorStoreError> {
         let visible = self.run.visible().await.map_err(VectorStoreError::datastore)?;
-        let documents = visible.tools().iter().map(|shown| {
+        let mut documents = Vec::new();
+        for shown in visible.tools() {
             let document = serde_json::from_value(serde_json::to_value(&shown.tool)?)?;
-            Ok(VectorSearchResult { score: 1.0, id: shown.name.clone(), document })
-        });
-        documents.collect()
+            documents.push(VectorSearchResult { score: 1.0, id: shown.name.clone(), document });
+        }
+        Ok(documents)
     }
 
     async fn top_n_ids(
         &self,
         _request: VectorSearchRequest<Self::Filter>,
     ) -> Result<Vec<VectorSearchIdResult>, VectorStoreError> {
-        let names = self.names().await?.into_iter();
+        let visible = self.run.visible().await.map_err(VectorStoreError::datastore)?;
+        let names = visible.names().map(str::to_owned);
         Ok(names.map(|id| VectorSearchIdResult { score: 1.0, id }).collect())
     }
 }
