@@ -104,3 +104,8 @@ pub use working_set::{
     AdmitReason, Delta, EvictReason, RefuseReason, Slot, Timing, WorkingSet, WorkingSetOptions,
     WorkingSetState,
 };
+
+/// The README's programs, run as doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -15,4 +15,5 @@ mod invoice_example;
 mod layers;
 #[cfg(feature = "onnx")]
 mod onnx;
+mod readme;
 mod static_model;
