@@ -10,7 +10,10 @@ use crate::embed::{Embedder, Progress, StaticEmbedder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{BuildReport, Fusion, IndexParts, ToolIndex, VectorCache};
 use crate::lexical::FieldWeights;
-use crate::select::{Candidate, Eligible, Gate, Ranker, SelectRequest, Selection};
+use crate::select::{
+    Budget, Candidate, Detail, Eligible, Gate, Outline, Ranker, RuntimeContext, SelectRequest,
+    Selection, refine,
+};
 use crate::session::{RestoreReport, Session, SessionOptions, SessionState};
 use crate::text::{EstimatedTokens, TokenCounter};
 
@@ -211,12 +214,24 @@ impl Engine {
         index: &ToolIndex,
         request: &SelectRequest,
     ) -> Result<Selection> {
+        let eligible = Eligible::of(&index.snapshot, &request.context);
+        self.select_among(index, request, &eligible)
+    }
+
+    /// Like [`select`](Self::select) among `eligible` rows, in place of the request's context.
+    pub(crate) fn select_among(
+        &self,
+        index: &ToolIndex,
+        request: &SelectRequest,
+        eligible: &Eligible,
+    ) -> Result<Selection> {
         request.validate()?;
-        let mut eligible = Eligible::of(&index.snapshot, &request.context);
+        let mut eligible = eligible.clone();
         if let Some(namespace) = &request.namespace {
             eligible = eligible.and(&index.snapshot, |tool| tool.namespace() == namespace);
         }
-        let selection = self.ranker(index).select(request, &eligible)?;
+        let mut selection = self.ranker(index).select(request, &eligible)?;
+        refine::drop_below_ratio(&mut selection, request.min_score_ratio);
         if selection.degraded.is_none() && !index.is_complete() {
             self.complete(index);
         }
@@ -299,6 +314,14 @@ impl Engine {
         state: SessionState,
     ) -> Result<(Session, RestoreReport)> {
         Session::from_state(self.clone(), options, state)
+    }
+
+    /// What the caller may use, on one page: at most as detailed as `most`, less if `budget` asks
+    /// for it.
+    pub fn outline(&self, context: &RuntimeContext, most: Detail, budget: Budget) -> Outline {
+        let snapshot = self.snapshot();
+        let eligible = Eligible::of(&snapshot, context);
+        Outline::of(&snapshot, &eligible, most, budget, self.token_counter())
     }
 
     /// The catalog that the engine ranks.
@@ -528,6 +551,9 @@ impl fmt::Display for Explanation {
                 "  admitted     no: needs a cosine of {cosine:.2} or {:.0} % of the words",
                 coverage * 100.0
             ),
+            Some(crate::select::Rejected::BelowRatio { least }) => {
+                write!(f, "  admitted     no: needs a score of {least:.4}, a share of the best")
+            }
             Some(crate::select::Rejected::NoScore) => write!(f, "  admitted     no: no score"),
         }
     }

@@ -84,18 +84,18 @@ pub use index::{BuildReport, Fusion, VectorCache};
 pub use lexical::FieldWeights;
 pub use score::Score;
 pub use select::{
-    Boost, Candidate, DEFAULT_K, Gate, Ineligible, Message, Outcome, Rejected, Role,
-    RuntimeContext, SelectRequest, Selection, Thresholds,
+    Boost, Budget, Candidate, DEFAULT_K, Detail, Gate, Ineligible, Message, Outcome, Outline,
+    Rejected, Role, RuntimeContext, SelectRequest, Selection, Thresholds,
 };
 pub use session::{
-    AsyncSession, Authorized, Call, Entry, FIND_TOOL, FindReply, FindRequest, FindStatus,
-    FoundTool, MetaTool, Refusal, RefusalKind, RestoreReport, Session, SessionOptions,
+    AsyncSession, Authorized, Call, Definition, Entry, FIND_TOOL, FindReply, FindRequest,
+    FindStatus, FoundTool, MetaTool, Refusal, RefusalKind, RestoreReport, Session, SessionOptions,
     SessionState, TokenFigures, Turn, TurnInput, Verdict, Visible, VisibleTool,
 };
 #[cfg(feature = "tiktoken")]
 pub use text::TiktokenCounter;
 pub use text::{EstimatedTokens, TokenCount, TokenCounter};
 pub use working_set::{
-    AdmitReason, Delta, EvictReason, RefuseReason, Slot, Timing, WorkingSet, WorkingSetOptions,
-    WorkingSetState,
+    AdmitReason, Delta, EvictReason, ListOrder, RefuseReason, Slot, Timing, WorkingSet,
+    WorkingSetOptions, WorkingSetState,
 };

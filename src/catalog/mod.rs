@@ -18,6 +18,7 @@ use arc_swap::ArcSwap;
 
 pub use policy::{Risk, ToolPolicy};
 pub use provider_name::MAX_PROVIDER_NAME;
+pub(crate) use provider_name::provider_name;
 
 pub use reader::{Builtin, Listing, Problem, Reader, Shape};
 pub use refresh::{CatalogDiff, SourceUpdate};

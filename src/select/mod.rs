@@ -2,16 +2,20 @@
 
 mod context;
 mod gate;
+mod outline;
 pub(crate) mod policy;
 mod rank;
+pub(crate) mod refine;
 mod request;
 mod selection;
 
 pub use context::RuntimeContext;
 pub use gate::{Gate, Thresholds};
+pub use outline::{Budget, Detail, Outline};
+pub(crate) use outline::{first_line, groups};
 pub(crate) use policy::Eligible;
 pub use policy::Ineligible;
 pub(crate) use rank::Ranker;
-pub(crate) use request::MAX_INTENTS;
 pub use request::{DEFAULT_K, Message, Role, SelectRequest};
+pub(crate) use request::{MAX_INTENTS, check_ratio};
 pub use selection::{Boost, Candidate, Outcome, Rejected, Selection};

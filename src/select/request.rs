@@ -77,6 +77,9 @@ pub struct SelectRequest {
     pub k: usize,
     /// Only tools of this namespace.
     pub namespace: Option<String>,
+    /// Share of the best candidate's score below which a candidate is not worth its tokens, in
+    /// [0, 1]. The default 0 keeps all that the gate admits; named tools always stay.
+    pub min_score_ratio: f32,
     /// Who asks.
     pub context: RuntimeContext,
 }
@@ -94,6 +97,7 @@ impl SelectRequest {
             recent: Vec::new(),
             k: DEFAULT_K,
             namespace: None,
+            min_score_ratio: 0.0,
             context: RuntimeContext::default(),
         }
     }
@@ -119,6 +123,26 @@ impl SelectRequest {
         self
     }
 
+    /// Sets the share of the best candidate's score that a candidate needs.
+    ///
+    /// # Example
+    /// ```
+    /// use toolrack::{Catalog, Engine, Gate, SelectRequest};
+    ///
+    /// let catalog = Catalog::parse(
+    ///     r#"[{"name": "send_email", "description": "Send an e-mail."},
+    ///         {"name": "read_file", "description": "Read a file."}]"#)?;
+    /// let engine = Engine::builder(catalog).gate(Gate::open()).build()?;
+    /// let request = SelectRequest::new("mail the client").min_score_ratio(1.0);
+    /// assert_eq!(engine.select(&request)?.candidates.len(), 1);
+    /// # Ok::<(), toolrack::Error>(())
+    /// ```
+    #[must_use]
+    pub fn min_score_ratio(mut self, share: f32) -> Self {
+        self.min_score_ratio = share;
+        self
+    }
+
     /// Sets who asks.
     #[must_use]
     pub fn context(mut self, context: RuntimeContext) -> Self {
@@ -139,13 +163,21 @@ impl SelectRequest {
                 ),
             ));
         }
-        Ok(())
+        check_ratio(self.min_score_ratio)
     }
 
     /// The weighted texts of each intent; see [`decay`].
     pub(crate) fn queries(&self) -> Vec<Vec<(String, f32)>> {
         self.intents.iter().map(|intent| decay(intent, &self.recent)).collect()
     }
+}
+
+/// Checks a `min_score_ratio`.
+pub(crate) fn check_ratio(share: f32) -> Result<()> {
+    if (0.0..=1.0).contains(&share) {
+        return Ok(());
+    }
+    Err(invalid_setting(format!("min_score_ratio is {share}: give a share in [0, 1]")))
 }
 
 /// The most intents of one request.

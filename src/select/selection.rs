@@ -31,6 +31,11 @@ pub enum Rejected {
     },
     /// Its score is zero in every arm.
     NoScore,
+    /// It fits, but not nearly as well as the best one.
+    BelowRatio {
+        /// The score that the request's `min_score_ratio` asks for.
+        least: f32,
+    },
 }
 
 /// One ranked tool.

@@ -43,7 +43,7 @@ pub struct VisibleTool {
     pub name: String,
 }
 
-/// The meta-tool's definition: constant bytes for a name.
+/// The meta-tool's definition: constant bytes for a name and a mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetaTool {
     /// Its name.
@@ -55,7 +55,9 @@ pub struct MetaTool {
 }
 
 impl MetaTool {
-    pub(crate) fn named(name: &str) -> Self {
+    /// The meta-tool called `name`; `describe` lets it look definitions up.
+    pub(crate) fn new(name: &str, describe: bool) -> Self {
+        let look_up = if describe { DESCRIBE } else { "" };
         Self {
             name: name.to_owned(),
             description: "Find and load tools that are not in your tool list. Only some of the \
@@ -63,20 +65,25 @@ impl MetaTool {
                 you say that something cannot be done. Say what you want to do in plain words, or \
                 name tools that you know. Loaded tools are in your list from your next message on."
                 .to_owned(),
-            parameters: concat!(
+            parameters: [
                 r#"{"type":"object","properties":{"#,
                 r#""intent":{"type":"string","description":"What you want to do, for example: open a support ticket for a customer"},"#,
                 r#""intents":{"type":"array","items":{"type":"string"},"description":"Several things you want to do, searched at once"},"#,
                 r#""names":{"type":"array","items":{"type":"string"},"description":"Names of tools to load without a search"},"#,
+                look_up,
                 r#""namespace":{"type":"string","description":"Search only the tools of this integration"},"#,
-                r#""limit":{"type":"integer","minimum":1,"description":"How many tools to load at most"}}}"#
-            )
-            .to_owned(),
+                r#""limit":{"type":"integer","minimum":1,"description":"How many tools to load at most"}}}"#,
+            ]
+            .concat(),
         }
     }
 }
 
-/// The list of tools that the model is sent now: core, meta-tool, then in order of admission.
+/// The parameter by which definitions are looked up.
+const DESCRIBE: &str = r#""describe":{"type":"array","items":{"type":"string"},"description":"Names of tools whose whole definition you want to read"},"#;
+
+/// The list of tools that the model is sent now: core, meta-tool, then in order of
+/// admission or of names.
 ///
 /// Within an epoch a later list begins with the bytes of an earlier one, whichever adapter renders
 /// it. Cheap to clone. After [`find_tool`](crate::Session::find_tool) the list has to be read again:
