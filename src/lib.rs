@@ -84,8 +84,8 @@ pub use index::{BuildReport, Fusion, VectorCache};
 pub use lexical::FieldWeights;
 pub use score::Score;
 pub use select::{
-    Boost, Budget, Candidate, DEFAULT_K, Detail, Gate, Ineligible, Message, Outcome, Outline,
-    Rejected, Role, RuntimeContext, SelectRequest, Selection, Thresholds,
+    Boost, Budget, Candidate, DEFAULT_K, Detail, Gate, GatedBy, Ineligible, Message, Outcome,
+    Outline, Rejected, Role, RuntimeContext, SelectRequest, Selection, Thresholds,
 };
 pub use session::{
     AsyncSession, Authorized, Call, Definition, Entry, FIND_TOOL, FindReply, FindRequest,

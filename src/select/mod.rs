@@ -10,7 +10,7 @@ mod request;
 mod selection;
 
 pub use context::RuntimeContext;
-pub use gate::{Gate, Thresholds};
+pub use gate::{Gate, GatedBy, Thresholds};
 pub use outline::{Budget, Detail, Outline};
 pub(crate) use outline::{first_line, groups};
 pub(crate) use policy::Eligible;

@@ -13,6 +13,9 @@ const MAX_AVAILABLE: usize = 30;
 /// Searches that a session remembers to recognise a repeated one.
 const MAX_SEARCHES: usize = 64;
 
+/// Near tools that a reply names.
+const MAX_NEAR: usize = 3;
+
 impl Session {
     /// Carries out a search of the model: ranks, loads, and says what became of it.
     ///
@@ -93,6 +96,9 @@ impl Session {
                     hits.add(slot(&self.index, row));
                 }
             }
+            let gate = selection.thresholds.read;
+            let near = selection.rejected.iter().filter(|(near, _)| near.gate.get() >= gate);
+            hits.near = near.map(|(near, _)| near.id.clone()).take(MAX_NEAR).collect();
             if let Outcome::Ambiguous(ids) = selection.outcome {
                 hits.ambiguous.extend(ids);
             }
@@ -151,6 +157,7 @@ impl Session {
             visible,
             not_loaded,
             ambiguous,
+            near: hits.near.iter().filter_map(|id| self.found(id)).collect(),
             unknown_names: hits.unknown,
             definitions: self.definitions(&request.describe),
             namespaces,
@@ -174,6 +181,8 @@ struct Hits {
     rows: Vec<Slot>,
     named: usize,
     ambiguous: Vec<ToolId>,
+    /// Kept out by the gate of their risk class alone.
+    near: Vec<ToolId>,
     unknown: Vec<String>,
     total: usize,
     degraded: Option<String>,
