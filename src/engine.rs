@@ -11,8 +11,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::index::{BuildReport, Fusion, IndexParts, ToolIndex, VectorCache};
 use crate::lexical::FieldWeights;
 use crate::select::{
-    Budget, Candidate, Detail, Eligible, Gate, Outline, Ranker, RuntimeContext, SelectRequest,
-    Selection, refine,
+    Budget, Candidate, Detail, Eligible, Gate, Outline, Ranker, RuntimeContext, Scorer,
+    SelectRequest, Selection, TokenFigures, refine,
 };
 use crate::session::{RestoreReport, Session, SessionOptions, SessionState};
 use crate::text::{EstimatedTokens, TokenCounter};
@@ -38,6 +38,9 @@ use crate::text::{EstimatedTokens, TokenCounter};
 #[derive(Clone)]
 pub struct Engine {
     shared: Arc<Shared>,
+    /// How this handle ranks; other handles on the same index may rank otherwise.
+    fusion: Fusion,
+    scorer: Option<Arc<dyn Scorer>>,
 }
 
 struct Shared {
@@ -63,6 +66,7 @@ pub struct EngineBuilder {
     embedder: Option<Arc<dyn Embedder>>,
     vectors: Option<VectorCache>,
     progress: Box<dyn FnMut(Progress)>,
+    scorer: Option<Arc<dyn Scorer>>,
     rules: Rules,
 }
 
@@ -90,6 +94,22 @@ impl EngineBuilder {
     pub fn fusion(mut self, fusion: Fusion) -> Self {
         self.rules.fusion = fusion;
         self
+    }
+
+    /// Ranks by `scorer` in place of both arms, and without a model; see [`Scorer`].
+    ///
+    /// # Example
+    /// ```
+    /// use toolrack::{Catalog, Engine, Jaccard};
+    ///
+    /// let catalog = Catalog::parse(r#"[{"name": "send_mail"}, {"name": "read_file"}]"#)?;
+    /// let engine = Engine::builder(catalog).scorer(Jaccard).build()?;
+    /// assert_eq!(engine.rank("mail", 5)?.len(), 1);
+    /// # Ok::<(), toolrack::Error>(())
+    /// ```
+    pub fn scorer(mut self, scorer: impl Scorer + 'static) -> Self {
+        self.scorer = Some(Arc::new(scorer));
+        self.without_embedder()
     }
 
     /// Sets how much the parts of a tool's text weigh in the lexical arm.
@@ -148,6 +168,8 @@ impl EngineBuilder {
         };
         let index = ToolIndex::build(self.catalog.snapshot(), parts)?;
         Ok(Engine {
+            fusion: self.rules.fusion,
+            scorer: self.scorer,
             shared: Arc::new(Shared {
                 catalog: self.catalog,
                 rules: self.rules,
@@ -175,6 +197,7 @@ impl Engine {
             embedder: Some(Arc::new(StaticEmbedder::bundled())),
             vectors: None,
             progress: Box::new(|_| {}),
+            scorer: None,
             rules: Rules {
                 fusion: Fusion::default(),
                 weights: FieldWeights::default(),
@@ -182,6 +205,33 @@ impl Engine {
                 counter: Arc::new(EstimatedTokens),
             },
         }
+    }
+
+    /// Another handle on the same catalog and index that ranks by `scorer`; see [`Scorer`].
+    ///
+    /// # Example
+    /// ```
+    /// use toolrack::{Catalog, Engine, Jaccard};
+    ///
+    /// let catalog = Catalog::parse(r#"[{"name": "send_mail"}, {"name": "read_file"}]"#)?;
+    /// let engine = Engine::builder(catalog).build()?;
+    /// let baseline = engine.with_scorer(Jaccard);
+    /// assert!(baseline.rank("post a letter", 1)?.is_empty());
+    /// assert_eq!(engine.rank("post a letter", 1)?[0].id.name(), "send_mail");
+    /// # Ok::<(), toolrack::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_scorer(&self, scorer: impl Scorer + 'static) -> Self {
+        Self { scorer: Some(Arc::new(scorer)), ..self.clone() }
+    }
+
+    /// Another handle on the same catalog and index that fuses otherwise.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidSetting`] for a fusion out of its range.
+    pub fn with_fusion(&self, fusion: Fusion) -> Result<Self> {
+        fusion.validate()?;
+        Ok(Self { fusion, scorer: None, ..self.clone() })
     }
 
     /// The `k` tools that fit `text` best, best first, without any gate.
@@ -196,7 +246,9 @@ impl Engine {
         let request = SelectRequest::new(text).k(k);
         let eligible = Eligible::of(&index.snapshot, &request.context);
         let mut rankings = self.ranker(&index).rank(&request, &eligible, k)?;
-        let ranked = rankings.pop().map(|ranking| ranking.ranked).unwrap_or_default();
+        let mut ranked = rankings.pop().map(|ranking| ranking.ranked).unwrap_or_default();
+        let n_named = ranked.iter().filter(|entry| entry.candidate.is_named()).count();
+        ranked.truncate(n_named.saturating_add(k));
         Ok(ranked.into_iter().map(|entry| entry.candidate).collect())
     }
 
@@ -232,6 +284,7 @@ impl Engine {
         }
         let mut selection = self.ranker(index).select(request, &eligible)?;
         refine::drop_below_ratio(&mut selection, request.min_score_ratio);
+        selection.tokens = figures(index, &selection, &eligible);
         if selection.degraded.is_none() && !index.is_complete() {
             self.complete(index);
         }
@@ -266,7 +319,8 @@ impl Engine {
                 candidate: place.map(|place| ranking.ranked[place].candidate.clone()),
                 rejected: place.and_then(|place| ranking.ranked[place].rejected),
                 lexical_weight: self.lexical_weight(&index),
-                fusion: self.shared.rules.fusion,
+                fusion: self.fusion,
+                scorer: self.scorer.as_ref().map(|scorer| scorer.name()),
                 degraded: ranking.degraded,
             };
             let better = best.as_ref().is_none_or(|best| match (explanation.rank, best.rank) {
@@ -282,7 +336,7 @@ impl Engine {
     }
 
     fn lexical_weight(&self, index: &ToolIndex) -> f32 {
-        match self.shared.rules.fusion {
+        match self.fusion {
             Fusion::Agreement { lexical_weight: Some(weight) }
             | Fusion::Weighted { lexical_weight: weight } => weight,
             Fusion::Agreement { lexical_weight: None } => {
@@ -438,7 +492,12 @@ impl Engine {
     }
 
     pub(crate) fn ranker<'a>(&'a self, index: &'a ToolIndex) -> Ranker<'a> {
-        Ranker { index, fusion: self.shared.rules.fusion, gate: &self.shared.rules.gate }
+        Ranker {
+            index,
+            fusion: self.fusion,
+            gate: &self.shared.rules.gate,
+            scorer: self.scorer.as_deref(),
+        }
     }
 
     fn writing(&self) -> std::sync::MutexGuard<'_, ()> {
@@ -495,6 +554,14 @@ impl fmt::Debug for Engine {
     }
 }
 
+fn figures(index: &ToolIndex, selection: &Selection, eligible: &Eligible) -> TokenFigures {
+    let rows = selection.candidates.iter().filter_map(|one| index.snapshot.row(&one.id));
+    let sent = rows.map(|row| index.costs[row]).sum();
+    let costs = index.costs.iter().enumerate();
+    let naive = costs.filter(|(row, _)| eligible.contains(*row)).map(|(_, cost)| cost).sum();
+    TokenFigures::new(sent, naive)
+}
+
 /// How one tool fares for one request.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 #[non_exhaustive]
@@ -513,6 +580,8 @@ pub struct Explanation {
     pub lexical_weight: f32,
     /// How the scores were fused.
     pub fusion: Fusion,
+    /// What ranked in place of both arms.
+    pub scorer: Option<String>,
     /// Why the dense arm had no say although it should.
     pub degraded: Option<String>,
 }
@@ -524,21 +593,12 @@ impl fmt::Display for Explanation {
         };
         let rank = self.rank.unwrap_or_default();
         writeln!(f, "{}: rank {rank} of {}", self.tool, self.of)?;
-        match candidate.cosine {
-            Some(cosine) => writeln!(f, "  cosine       {:.4}", cosine.get())?,
-            None => writeln!(f, "  cosine       none (the dense arm had no say)")?,
+        if let (Some(scorer), None) = (&self.scorer, &self.degraded) {
+            writeln!(f, "  scorer       {scorer}")?;
+            writeln!(f, "  score        {:.4}", candidate.score.get())?;
+        } else {
+            self.fmt_arms(candidate, f)?;
         }
-        writeln!(
-            f,
-            "  lexical      {:.4} (weight {}; bm25 {:.2}, {:.0} % of the name's end, {:.0} % of the \
-             request's words)",
-            candidate.lexical.get(),
-            self.lexical_weight,
-            candidate.bm25.get(),
-            candidate.name_coverage.get() * 100.0,
-            candidate.coverage.get() * 100.0
-        )?;
-        writeln!(f, "  fused        {:.4}", candidate.score.get())?;
         for boost in &candidate.boosts {
             match boost {
                 crate::select::Boost::Named => writeln!(f, "  boost        named in the request")?,
@@ -553,5 +613,25 @@ impl fmt::Display for Explanation {
                 write!(f, "  admitted     no: needs a score of {least:.4}, a share of the best")
             }
         }
+    }
+}
+
+impl Explanation {
+    fn fmt_arms(&self, candidate: &Candidate, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match candidate.cosine {
+            Some(cosine) => writeln!(f, "  cosine       {:.4}", cosine.get())?,
+            None => writeln!(f, "  cosine       none (the dense arm had no say)")?,
+        }
+        writeln!(
+            f,
+            "  lexical      {:.4} (weight {}; bm25 {:.2}, {:.0} % of the name's end, {:.0} % of the \
+             request's words)",
+            candidate.lexical.get(),
+            self.lexical_weight,
+            candidate.bm25.get(),
+            candidate.name_coverage.get() * 100.0,
+            candidate.coverage.get() * 100.0
+        )?;
+        writeln!(f, "  fused        {:.4}", candidate.score.get())
     }
 }

@@ -64,6 +64,7 @@ mod index;
 mod lexical;
 mod score;
 mod select;
+mod selector;
 mod session;
 mod text;
 mod working_set;
@@ -84,13 +85,17 @@ pub use index::{BuildReport, Fusion, VectorCache};
 pub use lexical::FieldWeights;
 pub use score::Score;
 pub use select::{
-    Boost, Budget, Candidate, DEFAULT_K, Detail, Gate, GatedBy, Ineligible, Message, Outcome,
-    Outline, Rejected, Role, RuntimeContext, SelectRequest, Selection, Thresholds,
+    Boost, Budget, Candidate, DEFAULT_K, Detail, Gate, GatedBy, Ineligible, Jaccard, Message,
+    Outcome, Outline, Rejected, Role, RuntimeContext, Scorer, SelectRequest, Selection, Thresholds,
+    TokenFigures,
+};
+pub use selector::{
+    LabelledQuery, PickReason, Picked, PickedTool, Pins, RecallRow, RecallTable, Selector,
 };
 pub use session::{
     AsyncSession, Authorized, Call, Definition, Entry, FIND_TOOL, FindReply, FindRequest,
     FindStatus, FoundTool, MetaTool, Refusal, RefusalKind, RestoreReport, Session, SessionOptions,
-    SessionState, TokenFigures, Turn, TurnInput, Verdict, Visible, VisibleTool,
+    SessionState, Turn, TurnInput, Verdict, Visible, VisibleTool,
 };
 #[cfg(feature = "tiktoken")]
 pub use text::TiktokenCounter;

@@ -7,6 +7,7 @@ pub(crate) mod policy;
 mod rank;
 pub(crate) mod refine;
 mod request;
+mod scorer;
 mod selection;
 
 pub use context::RuntimeContext;
@@ -18,4 +19,5 @@ pub use policy::Ineligible;
 pub(crate) use rank::Ranker;
 pub use request::{DEFAULT_K, Message, Role, SelectRequest};
 pub(crate) use request::{MAX_INTENTS, check_ratio};
-pub use selection::{Boost, Candidate, Outcome, Rejected, Selection};
+pub use scorer::{Jaccard, Scorer};
+pub use selection::{Boost, Candidate, Outcome, Rejected, Selection, TokenFigures};

@@ -7,6 +7,33 @@ use serde::{Deserialize, Serialize};
 use super::gate::Thresholds;
 use crate::catalog::ToolId;
 use crate::score::Score;
+use crate::text::TokenCount;
+
+/// Tokens of the tool list, beside what all eligible tools would take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TokenFigures {
+    /// Tokens of the definitions that are sent, the meta-tool's included.
+    pub sent: TokenCount,
+    /// Tokens of all definitions that the caller may use.
+    pub naive: TokenCount,
+}
+
+impl TokenFigures {
+    pub(crate) fn new(sent: TokenCount, naive: TokenCount) -> Self {
+        Self { sent, naive }
+    }
+
+    /// Tokens saved; 0 when the list takes more than all tools would.
+    pub fn saved(&self) -> TokenCount {
+        self.naive.saturating_sub(self.sent)
+    }
+
+    /// Share saved, in [0, 1].
+    pub fn saved_share(&self) -> f64 {
+        if self.naive == 0 { 0.0 } else { self.saved() as f64 / self.naive as f64 }
+    }
+}
 
 /// Why a candidate stands where it stands, besides its scores.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,6 +132,8 @@ pub struct Selection {
     pub total: usize,
     /// Thresholds in force.
     pub thresholds: Thresholds,
+    /// Tokens of the candidates' definitions, and of all eligible ones.
+    pub tokens: TokenFigures,
 }
 
 impl Selection {

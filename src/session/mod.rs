@@ -19,13 +19,13 @@ pub use options::{FIND_TOOL, SessionOptions};
 pub use state::{RestoreReport, SessionState};
 pub use turn::{Turn, TurnInput};
 use visible::{BuiltinJson, VisibleInner};
-pub use visible::{Entry, MetaTool, TokenFigures, Visible, VisibleTool};
+pub use visible::{Entry, MetaTool, Visible, VisibleTool};
 
 use crate::catalog::{Snapshot, Tool, ToolId};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{ToolIndex, definition_text};
-use crate::select::{Eligible, Message, RuntimeContext, SelectRequest, first_line};
+use crate::select::{Eligible, Message, RuntimeContext, SelectRequest, TokenFigures, first_line};
 use crate::text::TokenCount;
 use crate::working_set::{Delta, ListOrder, Slot, WorkingSet};
 

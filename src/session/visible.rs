@@ -3,36 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::catalog::{Builtin, Tool};
-use crate::text::TokenCount;
-
-/// Tokens of the tool list, beside what all eligible tools would take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct TokenFigures {
-    /// Tokens of the definitions that are sent, the meta-tool's included.
-    pub sent: TokenCount,
-    /// Tokens of all definitions that the caller may use.
-    pub naive: TokenCount,
-}
-
-impl TokenFigures {
-    pub(crate) fn new(sent: TokenCount, naive: TokenCount) -> Self {
-        Self { sent, naive }
-    }
-
-    /// Tokens saved; 0 when the list takes more than all tools would.
-    pub fn saved(&self) -> TokenCount {
-        self.naive.saturating_sub(self.sent)
-    }
-
-    /// Share saved, in [0, 1].
-    pub fn saved_share(&self) -> f64 {
-        if self.naive == 0 { 0.0 } else { self.saved() as f64 / self.naive as f64 }
-    }
-}
+use crate::select::TokenFigures;
 
 /// A visible tool and the name by which the model calls it.
 #[derive(Debug, Clone, PartialEq, Eq)]

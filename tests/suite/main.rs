@@ -9,6 +9,8 @@
     unreachable_pub
 )]
 
+mod loader;
 #[cfg(feature = "onnx")]
 mod onnx;
+mod selector;
 mod static_model;
