@@ -12,7 +12,7 @@ use crate::index::{BuildReport, Fusion, IndexParts, ToolIndex, VectorCache};
 use crate::lexical::FieldWeights;
 use crate::select::{
     Budget, Candidate, Detail, Eligible, Gate, Outline, Ranker, RuntimeContext, Scorer,
-    SelectRequest, Selection, TokenFigures, refine,
+    SelectRequest, Selection, TokenFigures, planned, refine,
 };
 use crate::session::{RestoreReport, Session, SessionOptions, SessionState};
 use crate::text::{EstimatedTokens, TokenCounter};
@@ -282,7 +282,11 @@ impl Engine {
         if let Some(namespace) = &request.namespace {
             eligible = eligible.and(&index.snapshot, |tool| tool.namespace() == namespace);
         }
-        let mut selection = self.ranker(index).select(request, &eligible)?;
+        let ranker = self.ranker(index);
+        let mut selection = match &request.intent_rules {
+            Some(rules) => planned::select(&ranker, request, &eligible, rules)?,
+            None => ranker.select(request, &eligible)?,
+        };
         refine::drop_below_ratio(&mut selection, request.min_score_ratio);
         selection.tokens = figures(index, &selection, &eligible);
         if selection.degraded.is_none() && !index.is_complete() {
@@ -602,6 +606,7 @@ impl fmt::Display for Explanation {
         for boost in &candidate.boosts {
             match boost {
                 crate::select::Boost::Named => writeln!(f, "  boost        named in the request")?,
+                crate::select::Boost::Fallback => writeln!(f, "  boost        fallback")?,
             }
         }
         match self.rejected {

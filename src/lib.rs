@@ -85,9 +85,10 @@ pub use index::{BuildReport, Fusion, VectorCache};
 pub use lexical::FieldWeights;
 pub use score::Score;
 pub use select::{
-    Boost, Budget, Candidate, DEFAULT_K, Detail, Gate, GatedBy, Ineligible, Jaccard, Message,
-    Outcome, Outline, Rejected, Role, RuntimeContext, Scorer, SelectRequest, Selection, Thresholds,
-    TokenFigures,
+    Boost, Budget, Candidate, Complexity, ComplexityRule, CourtesyRule, DEFAULT_K, Detail, Gate,
+    GatedBy, Ineligible, IntentPlan, IntentReading, IntentReport, IntentRule, IntentRules, Jaccard,
+    Message, Outcome, Outline, QueryIntent, Rejected, Role, RuntimeContext, Scorer, SelectRequest,
+    Selection, Thresholds, TokenFigures,
 };
 pub use selector::{
     LabelledQuery, PickReason, Picked, PickedTool, Pins, RecallRow, RecallTable, Selector,

@@ -2,7 +2,9 @@
 
 mod context;
 mod gate;
+mod intent;
 mod outline;
+pub(crate) mod planned;
 pub(crate) mod policy;
 mod rank;
 pub(crate) mod refine;
@@ -12,6 +14,10 @@ mod selection;
 
 pub use context::RuntimeContext;
 pub use gate::{Gate, GatedBy, Thresholds};
+pub use intent::{
+    Complexity, ComplexityRule, CourtesyRule, IntentPlan, IntentReading, IntentReport, IntentRule,
+    IntentRules, QueryIntent,
+};
 pub use outline::{Budget, Detail, Outline};
 pub(crate) use outline::{first_line, groups};
 pub(crate) use policy::Eligible;

@@ -98,6 +98,7 @@ impl Ranker<'_> {
             total: rankings.iter().map(|ranking| ranking.n_fitting).max().unwrap_or(0),
             thresholds,
             tokens: TokenFigures::default(),
+            intent: None,
         };
         let ambiguous = self.ambiguous(&rankings);
         let mut taken: Vec<usize> = Vec::new();

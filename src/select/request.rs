@@ -1,8 +1,11 @@
 //! What is asked of the engine.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::context::RuntimeContext;
+use super::intent::IntentRules;
 use crate::error::{Error, ErrorKind, Result, invalid_setting};
 use crate::index::QueryText;
 use crate::text::{pieces, stems};
@@ -82,6 +85,8 @@ pub struct SelectRequest {
     /// Share of the best candidate's score below which a candidate is not worth its tokens, in
     /// [0, 1]. The default 0 keeps all that the gate admits; named tools always stay.
     pub min_score_ratio: f32,
+    /// Rules that read the request and say how many tools it gets; none by default.
+    pub intent_rules: Option<Arc<IntentRules>>,
     /// Who asks.
     pub context: RuntimeContext,
 }
@@ -100,6 +105,7 @@ impl SelectRequest {
             k: DEFAULT_K,
             namespace: None,
             min_score_ratio: 0.0,
+            intent_rules: None,
             context: RuntimeContext::default(),
         }
     }
@@ -142,6 +148,27 @@ impl SelectRequest {
     #[must_use]
     pub fn min_score_ratio(mut self, share: f32) -> Self {
         self.min_score_ratio = share;
+        self
+    }
+
+    /// Reads the request by rules, which say how many tools it gets.
+    ///
+    /// # Example
+    /// ```
+    /// use toolrack::{Catalog, Engine, IntentRules, Outcome, SelectRequest};
+    ///
+    /// let engine = Engine::builder(Catalog::parse(
+    ///     r#"[{"name": "query_database", "description": "Query a database."}]"#)?).build()?;
+    /// let request =
+    ///     SelectRequest::new("What is a database?").intent_rules(IntentRules::english());
+    /// let selection = engine.select(&request)?;
+    /// assert_eq!(selection.outcome, Outcome::NotNeeded);
+    /// assert_eq!(selection.intent.unwrap().excluded.len(), 1);
+    /// # Ok::<(), toolrack::Error>(())
+    /// ```
+    #[must_use]
+    pub fn intent_rules(mut self, rules: impl Into<Arc<IntentRules>>) -> Self {
+        self.intent_rules = Some(rules.into());
         self
     }
 

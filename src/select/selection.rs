@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::gate::Thresholds;
+use super::intent::IntentReport;
 use crate::catalog::ToolId;
 use crate::score::Score;
 use crate::text::TokenCount;
@@ -42,6 +43,8 @@ impl TokenFigures {
 pub enum Boost {
     /// The request names the tool: it comes before everything that is only similar.
     Named,
+    /// No tool is needed, and this is the one that intent rules fall back on.
+    Fallback,
 }
 
 /// Why a ranked tool was not admitted.
@@ -134,6 +137,8 @@ pub struct Selection {
     pub thresholds: Thresholds,
     /// Tokens of the candidates' definitions, and of all eligible ones.
     pub tokens: TokenFigures,
+    /// What intent rules made of the request; `None` when there are none.
+    pub intent: Option<IntentReport>,
 }
 
 impl Selection {
@@ -167,6 +172,9 @@ impl fmt::Display for Selection {
         )?;
         if let Some(reason) = &self.degraded {
             writeln!(f, "words only, because {reason}")?;
+        }
+        if let Some(intent) = &self.intent {
+            writeln!(f, "{intent}")?;
         }
         for candidate in &self.candidates {
             writeln!(f, "{candidate}")?;

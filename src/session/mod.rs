@@ -232,11 +232,12 @@ impl Session {
         let recent = input.recent.unwrap_or_else(|| self.recent.clone());
         let (mut selection, mut retrieved) = (None, Vec::new());
         if !self.pass_through {
-            let request = SelectRequest::new(input.message.as_str())
+            let mut request = SelectRequest::new(input.message.as_str())
                 .recent(recent)
                 .k(self.options.retrieve)
                 .min_score_ratio(self.options.min_score_ratio)
                 .context(self.options.context.clone());
+            request.intent_rules.clone_from(&self.options.intent);
             let found = self.engine.select_among(&self.index, &request, &self.eligible)?;
             let rows = found.candidates.iter().filter_map(|c| self.index.snapshot.row(&c.id));
             retrieved = slots(&self.index, rows.collect());

@@ -1,9 +1,11 @@
 //! How a run is set up.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, invalid_setting};
-use crate::select::{RuntimeContext, check_ratio};
+use crate::select::{IntentRules, RuntimeContext, check_ratio};
 use crate::text::TokenCount;
 use crate::working_set::{ListOrder, Timing, WorkingSetOptions};
 
@@ -49,6 +51,8 @@ pub struct SessionOptions {
     /// [`notice`](crate::Session::notice); the meta-tool then looks definitions up as well. Default
     /// none.
     pub compressed: Option<TokenCount>,
+    /// Rules that read each turn's message and say how many tools it brings in. Default none.
+    pub intent: Option<Arc<IntentRules>>,
     /// Who runs.
     pub context: RuntimeContext,
 }
@@ -66,6 +70,7 @@ impl Default for SessionOptions {
             pin_found: false,
             min_score_ratio: 0.0,
             compressed: None,
+            intent: None,
             context: RuntimeContext::default(),
         }
     }
@@ -171,6 +176,22 @@ impl SessionOptions {
         self
     }
 
+    /// Reads each turn's message by rules, which say how many tools it brings in. What the model
+    /// asks for with `find_tool` is not subject to them.
+    ///
+    /// # Example
+    /// ```
+    /// use toolrack::{IntentRules, SessionOptions};
+    ///
+    /// let options = SessionOptions::default().intent(IntentRules::english());
+    /// assert_eq!(options.intent.unwrap().language, "en");
+    /// ```
+    #[must_use]
+    pub fn intent(mut self, rules: impl Into<Arc<IntentRules>>) -> Self {
+        self.intent = Some(rules.into());
+        self
+    }
+
     /// Sets who runs.
     #[must_use]
     pub fn context(mut self, context: RuntimeContext) -> Self {
@@ -193,6 +214,9 @@ impl SessionOptions {
             ));
         }
         check_ratio(self.min_score_ratio)?;
+        if let Some(rules) = &self.intent {
+            rules.validate()?;
+        }
         self.working_set.validate()
     }
 }

@@ -9,6 +9,7 @@
     unreachable_pub
 )]
 
+mod intent;
 mod loader;
 #[cfg(feature = "onnx")]
 mod onnx;
