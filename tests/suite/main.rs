@@ -10,6 +10,7 @@
 )]
 
 mod intent;
+mod layers;
 mod loader;
 #[cfg(feature = "onnx")]
 mod onnx;
