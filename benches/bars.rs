@@ -36,9 +36,11 @@ struct Bar {
 
 impl Bar {
     fn holds(&self) -> bool {
-        self.asked.is_none_or(|(bar, at_least)| {
-            if at_least { self.measured >= bar } else { self.measured <= bar }
-        })
+        self.asked.is_none_or(
+            |(bar, at_least)| {
+                if at_least { self.measured >= bar } else { self.measured <= bar }
+            },
+        )
     }
 }
 
@@ -145,7 +147,9 @@ fn onnx(
 ) -> Result<()> {
     let model = match toolrack::OnnxEmbedder::open(common::MINILM) {
         Ok(model) => model,
-        Err(error) if std::env::var_os("TOOLRACK_REQUIRE_ONNX").is_some() => return Err(error.into()),
+        Err(error) if std::env::var_os("TOOLRACK_REQUIRE_ONNX").is_some() => {
+            return Err(error.into());
+        }
         Err(error) => {
             println!("not measured with ONNX Runtime: {error}");
             return Ok(());

@@ -73,6 +73,7 @@ pub use adapters::{ToolList, openai};
 pub use catalog::{
     Builtin, Catalog, CatalogDiff, DEFAULT_NAMESPACE, Listing, MAX_PROVIDER_NAME, Problem, Reader,
     Risk, Shape, Snapshot, SourceStatus, SourceUpdate, Tool, ToolBuilder, ToolId, ToolPolicy,
+    VisibleTool,
 };
 #[cfg(feature = "onnx-hub")]
 pub use embed::HubModel;
@@ -96,7 +97,7 @@ pub use selector::{
 pub use session::{
     AsyncSession, Authorized, Call, Definition, Entry, FIND_TOOL, FindReply, FindRequest,
     FindStatus, FoundTool, MetaTool, Refusal, RefusalKind, RestoreReport, Session, SessionOptions,
-    SessionState, Turn, TurnInput, Verdict, Visible, VisibleTool,
+    SessionState, Turn, TurnInput, Verdict, Visible,
 };
 #[cfg(feature = "tiktoken")]
 pub use text::TiktokenCounter;

@@ -19,7 +19,7 @@ pub use options::{FIND_TOOL, SessionOptions};
 pub use state::{RestoreReport, SessionState};
 pub use turn::{Turn, TurnInput};
 use visible::{BuiltinJson, VisibleInner};
-pub use visible::{Entry, MetaTool, Visible, VisibleTool};
+pub use visible::{Entry, MetaTool, Visible};
 
 use crate::catalog::{Snapshot, Tool, ToolId};
 use crate::engine::Engine;
@@ -84,7 +84,10 @@ pub struct Session {
     index: Arc<ToolIndex>,
     eligible: Eligible,
     set: WorkingSet,
-    meta: MetaTool,
+    meta: Arc<MetaTool>,
+    meta_tokens: TokenCount,
+    /// Tokens of all eligible tools.
+    naive_tokens: TokenCount,
     pass_through: bool,
     recent: Vec<Message>,
     /// Used since the last step.
@@ -127,7 +130,9 @@ impl Session {
             index,
             eligible,
             set,
-            meta,
+            meta: Arc::new(meta),
+            meta_tokens,
+            naive_tokens: whole,
             pass_through,
             recent: Vec::new(),
             used: Vec::new(),
@@ -171,7 +176,7 @@ impl Session {
             let (options, reserved) = if state.pass_through {
                 (session.options.working_set.clone().limit(usize::MAX), 0)
             } else {
-                (session.options.working_set.clone(), session.meta_tokens())
+                (session.options.working_set.clone(), session.meta_tokens)
             };
             session.set = WorkingSet::new(options, slots(&index, core), reserved)?;
         }
@@ -285,24 +290,17 @@ impl Session {
             );
         }
         let all = rows.len() >= self.eligible.count();
-        let naive = naive_tokens(&self.index, &self.eligible);
         let meta = (!all).then(|| self.meta.clone());
         let sent = rows.iter().map(|&row| self.index.costs[row]).sum::<TokenCount>()
-            + if meta.is_some() { self.meta_tokens() } else { 0 };
-        let tools = rows
-            .into_iter()
-            .map(|row| VisibleTool {
-                tool: snapshot.tool(row).clone(),
-                name: snapshot.names().provider_name(row).to_owned(),
-            })
-            .collect();
+            + if meta.is_some() { self.meta_tokens } else { 0 };
+        let tools = rows.into_iter().map(|row| Arc::clone(snapshot.visible_tool(row))).collect();
         Visible {
             inner: Arc::new(VisibleInner {
                 tools,
                 core: n_core,
                 meta,
                 builtins: snapshot.builtins().cloned().map(BuiltinJson).collect(),
-                tokens: TokenFigures::new(sent, naive),
+                tokens: TokenFigures::new(sent, self.naive_tokens),
                 epoch: self.set.epoch(),
                 catalog_version: snapshot.version(),
             }),
@@ -475,12 +473,6 @@ impl Session {
         &self.index.snapshot
     }
 
-    fn meta_tokens(&self) -> TokenCount {
-        let meta = &self.meta;
-        let text = definition_text(&meta.name, &meta.description, Some(&meta.parameters));
-        self.engine.token_counter().count(&text)
-    }
-
     fn is_visible(&self, id: &ToolId) -> bool {
         self.set.contains(id)
             || (self.pass_through
@@ -501,6 +493,7 @@ impl Session {
         let old = std::mem::replace(&mut self.index, index);
         self.eligible = reach(&self.index, &self.options);
         let (index, eligible) = (Arc::clone(&self.index), self.eligible.clone());
+        self.naive_tokens = naive_tokens(&index, &eligible);
         // A core tool that is gone comes back by itself when its source does.
         let core = self
             .options
