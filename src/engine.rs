@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 
-use crate::catalog::{Catalog, CatalogDiff, Snapshot, SourceUpdate, ToolId};
+use crate::catalog::{
+    Catalog, CatalogDiff, Snapshot, SourceUpdate, ToolId, TrustPolicy, accepting,
+};
 use crate::embed::{Embedder, Progress, StaticEmbedder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{BuildReport, Fusion, IndexParts, ToolIndex, VectorCache};
@@ -434,6 +436,33 @@ impl Engine {
     pub fn refresh_all(&self, updates: Vec<(String, SourceUpdate)>) -> Result<CatalogDiff> {
         let _writing = self.writing();
         self.shared.catalog.refresh_with(updates, |snapshot, _| {
+            let embedder = self.index().embedder.clone();
+            self.publish(Arc::clone(snapshot), embedder, &mut |_| {})
+        })
+    }
+
+    /// Changes what the catalog takes from its sources, and indexes the change in the same step.
+    ///
+    /// # Errors
+    /// As [`Catalog::set_trust`]; nothing has changed then.
+    pub fn set_trust(&self, trust: TrustPolicy) -> Result<CatalogDiff> {
+        self.trust_with(|_| Ok(trust))
+    }
+
+    /// Accepts a withheld tool as it is listed now, and indexes it in the same step.
+    ///
+    /// # Errors
+    /// As [`Catalog::accept`]; nothing has changed then.
+    pub fn accept(&self, tool: &ToolId, hash: &str) -> Result<CatalogDiff> {
+        self.trust_with(|snapshot| accepting(snapshot, tool, hash))
+    }
+
+    fn trust_with(
+        &self,
+        trust: impl FnOnce(&Snapshot) -> Result<TrustPolicy>,
+    ) -> Result<CatalogDiff> {
+        let _writing = self.writing();
+        self.shared.catalog.trust_with(trust, |snapshot, _| {
             let embedder = self.index().embedder.clone();
             self.publish(Arc::clone(snapshot), embedder, &mut |_| {})
         })

@@ -71,9 +71,9 @@ mod working_set;
 
 pub use adapters::{ToolList, openai};
 pub use catalog::{
-    Builtin, Catalog, CatalogDiff, DEFAULT_NAMESPACE, Listing, MAX_PROVIDER_NAME, Problem, Reader,
-    Risk, Shape, Snapshot, SourceStatus, SourceUpdate, Tool, ToolBuilder, ToolId, ToolPolicy,
-    VisibleTool,
+    Builtin, Catalog, CatalogDiff, DEFAULT_NAMESPACE, Finding, FindingKind, Listing,
+    MAX_PROVIDER_NAME, Problem, Reader, Risk, Shape, Snapshot, SourceStatus, SourceUpdate, Tool,
+    ToolBuilder, ToolId, ToolPolicy, TrustPolicy, VisibleTool, Withheld, WithheldReason,
 };
 #[cfg(feature = "onnx-hub")]
 pub use embed::HubModel;

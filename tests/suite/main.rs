@@ -16,3 +16,4 @@ mod loader;
 mod onnx;
 mod selector;
 mod static_model;
+mod trust;
