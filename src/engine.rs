@@ -13,8 +13,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::index::{BuildReport, Fusion, IndexParts, ToolIndex, VectorCache};
 use crate::lexical::FieldWeights;
 use crate::select::{
-    Budget, Candidate, Detail, Eligible, Gate, Outline, Ranker, RuntimeContext, Scorer,
-    SelectRequest, Selection, TokenFigures, planned, refine,
+    Budget, Candidate, Detail, Eligible, Fallback, Gate, Outline, Ranker, RuntimeContext, Scorer,
+    SelectRequest, Selection, TokenFigures, fallback, planned, refine,
 };
 use crate::session::{RestoreReport, Session, SessionOptions, SessionState};
 use crate::text::{EstimatedTokens, TokenCounter};
@@ -289,6 +289,9 @@ impl Engine {
             Some(rules) => planned::select(&ranker, request, &eligible, rules)?,
             None => ranker.select(request, &eligible)?,
         };
+        if request.fallback == Fallback::Aliases {
+            fallback::by_aliases(&ranker, request, &eligible, &mut selection);
+        }
         refine::drop_below_ratio(&mut selection, request.min_score_ratio);
         selection.tokens = figures(index, &selection, &eligible);
         if selection.degraded.is_none() && !index.is_complete() {
@@ -635,6 +638,7 @@ impl fmt::Display for Explanation {
         for boost in &candidate.boosts {
             match boost {
                 crate::select::Boost::Named => writeln!(f, "  boost        named in the request")?,
+                crate::select::Boost::Alias => writeln!(f, "  boost        alias")?,
                 crate::select::Boost::Fallback => writeln!(f, "  boost        fallback")?,
             }
         }

@@ -55,11 +55,13 @@
 )]
 
 mod adapters;
+mod calibration;
 mod catalog;
 mod digest;
 mod embed;
 mod engine;
 mod error;
+mod handlers;
 mod index;
 mod lexical;
 mod score;
@@ -70,6 +72,7 @@ mod text;
 mod working_set;
 
 pub use adapters::{ToolList, openai};
+pub use calibration::{Calibrated, Calibration, Fit};
 pub use catalog::{
     Builtin, Catalog, CatalogDiff, DEFAULT_NAMESPACE, Finding, FindingKind, Listing,
     MAX_PROVIDER_NAME, Problem, Reader, Risk, Shape, Snapshot, SourceStatus, SourceUpdate, Tool,
@@ -82,14 +85,17 @@ pub use embed::{Embedder, EmbedderProfile, Progress, StaticEmbedder};
 pub use embed::{OnnxEmbedder, OnnxOptions, Pooling};
 pub use engine::{Engine, EngineBuilder, Explanation};
 pub use error::{Error, ErrorKind, Result};
+pub use handlers::{
+    AsyncHandler, Dispatch, Handler, HandlerError, HandlerFuture, HandlerResult, Handlers,
+};
 pub use index::{BuildReport, Fusion, VectorCache};
 pub use lexical::FieldWeights;
 pub use score::Score;
 pub use select::{
-    Boost, Budget, Candidate, Complexity, ComplexityRule, CourtesyRule, DEFAULT_K, Detail, Gate,
-    GatedBy, Ineligible, IntentPlan, IntentReading, IntentReport, IntentRule, IntentRules, Jaccard,
-    Message, Outcome, Outline, QueryIntent, Rejected, Role, RuntimeContext, Scorer, SelectRequest,
-    Selection, Thresholds, TokenFigures,
+    Boost, Budget, Candidate, Complexity, ComplexityRule, CourtesyRule, DEFAULT_K, Detail,
+    Fallback, Gate, GatedBy, Ineligible, IntentPlan, IntentReading, IntentReport, IntentRule,
+    IntentRules, Jaccard, Message, Outcome, Outline, QueryIntent, Rejected, Role, RuntimeContext,
+    Scorer, SelectRequest, Selection, Thresholds, TokenFigures,
 };
 pub use selector::{
     LabelledQuery, PickReason, Picked, PickedTool, Pins, RecallRow, RecallTable, Selector,

@@ -201,6 +201,12 @@ impl Snapshot {
         &self.trust
     }
 
+    /// Whether the aliases of a row come from a source that may give them.
+    pub(crate) fn trusts_aliases(&self, row: usize) -> bool {
+        let sources = self.trust.alias_sources.as_ref();
+        sources.is_none_or(|sources| sources.contains(&*self.entries[row].source))
+    }
+
     pub(crate) fn namespaces(&self, eligible: &dyn Fn(usize) -> bool) -> BTreeSet<&str> {
         let rows = self.entries.iter().enumerate().filter(|(row, _)| eligible(*row));
         rows.map(|(_, entry)| entry.tool.namespace()).collect()

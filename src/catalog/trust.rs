@@ -41,6 +41,9 @@ pub struct TrustPolicy {
     pub sources: Option<BTreeSet<String>>,
     /// Tools that are taken; `None` takes all, an empty set none.
     pub tools: Option<BTreeSet<ToolId>>,
+    /// Sources whose aliases may stand in for a model
+    /// ([`Fallback::Aliases`](crate::Fallback::Aliases)); `None` trusts all.
+    pub alias_sources: Option<BTreeSet<String>>,
     /// Hash ([`Tool::content_hash`](crate::Tool::content_hash)) of each tool that somebody accepted.
     /// The tool is withheld while its definition has another one.
     pub pins: BTreeMap<ToolId, String>,
@@ -62,6 +65,13 @@ impl TrustPolicy {
     #[must_use]
     pub fn allow_tools(mut self, tools: impl IntoIterator<Item = ToolId>) -> Self {
         self.tools = Some(tools.into_iter().collect());
+        self
+    }
+
+    /// Trusts the aliases of these sources only.
+    #[must_use]
+    pub fn alias_sources<S: Into<String>>(mut self, sources: impl IntoIterator<Item = S>) -> Self {
+        self.alias_sources = Some(sources.into_iter().map(Into::into).collect());
         self
     }
 

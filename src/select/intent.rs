@@ -5,15 +5,13 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::phrase::{Folded, Place};
 use crate::catalog::{Tool, ToolId};
 use crate::error::{Error, ErrorKind, Result};
 use crate::text::TokenCount;
 
 /// The rules that come with the crate.
 const ENGLISH: &str = include_str!("intent_en.toml");
-
-/// Bytes in which patterns are looked for: what a request wants is said at its beginning.
-const READ: usize = 2048;
 
 /// What kind of answer a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -375,79 +373,32 @@ fn is_blank(pattern: &str) -> bool {
     pattern != "#" && !pattern.chars().any(char::is_alphanumeric)
 }
 
-/// A text in lower case with plain apostrophes and single spaces.
-#[derive(Clone)]
-struct Folded {
-    text: String,
-    words: usize,
-}
-
 impl Folded {
-    fn of(text: &str) -> Self {
-        let words = text
-            .split(|c: char| !c.is_alphanumeric() && !is_apostrophe(c))
-            .filter(|word| word.chars().any(char::is_alphanumeric))
-            .count();
-        let head = &text[..text.floor_char_boundary(READ)];
-        let mut folded = String::with_capacity(head.len());
-        for c in head.chars() {
-            match c {
-                c if is_apostrophe(c) => folded.push('\''),
-                '\n' => folded.push('.'),
-                c if c.is_whitespace() && folded.ends_with(' ') => {}
-                c if c.is_whitespace() => folded.push(' '),
-                c => folded.extend(c.to_lowercase()),
-            }
-        }
-        Self { text: folded, words }
-    }
-
-    /// Whether a pattern matches.
+    /// Whether a pattern of rules matches.
     fn find(&self, pattern: &str) -> bool {
         if pattern == "#" {
             return self.text.chars().any(|c| c.is_ascii_digit());
         }
-        self.places(pattern).next().is_some()
+        let (place, words) = pattern_parts(pattern);
+        self.places(words, place).next().is_some()
     }
 
     /// Replaces what a pattern matches by a space; whether anything was.
     fn take_out(&mut self, pattern: &str) -> bool {
-        let places: Vec<std::ops::Range<usize>> = self.places(pattern).collect();
+        let (place, words) = pattern_parts(pattern);
+        let places: Vec<std::ops::Range<usize>> = self.places(words, place).collect();
         for place in places.iter().rev() {
             self.text.replace_range(place.clone(), " ");
         }
         !places.is_empty()
     }
-
-    fn places<'a>(&'a self, pattern: &'a str) -> impl Iterator<Item = std::ops::Range<usize>> + 'a {
-        let (first_only, words) = match pattern.strip_prefix('^') {
-            Some(words) => (true, words),
-            None => (false, pattern),
-        };
-        let (open_end, words) = match words.strip_suffix('*') {
-            Some(words) => (true, words),
-            None => (false, words),
-        };
-        let spaceless = |c: Option<char>| c.is_some_and(|c| crate::text::is_cjk(c));
-        let free_start = spaceless(words.chars().next());
-        let free_end = open_end || spaceless(words.chars().next_back());
-        self.text.match_indices(words).filter_map(move |(start, found)| {
-            let end = start + found.len();
-            let before = self.text[..start].chars().next_back();
-            let after = self.text[end..].chars().next();
-            let in_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '\'');
-            if (in_word(before) && !free_start) || (in_word(after) && !free_end) {
-                return None;
-            }
-            let head = self.text[..start].trim_end_matches([' ', '"', '\'', '(']);
-            let begins = head.is_empty() || head.ends_with(['.', '!', '?', ':', ';', ',', '。']);
-            (begins || !first_only).then_some(start..end)
-        })
-    }
 }
 
-fn is_apostrophe(c: char) -> bool {
-    matches!(c, '\'' | '’' | '‘' | 'ʼ')
+/// Where a pattern may stand, and its words.
+fn pattern_parts(pattern: &str) -> (Place, &str) {
+    let first_only = pattern.starts_with('^');
+    let open_end = pattern.ends_with('*');
+    (Place { first_only, open_end }, pattern.trim_start_matches('^').trim_end_matches('*'))
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! From a request to ranked, judged candidates.
 
 mod context;
+pub(crate) mod fallback;
 mod gate;
 mod intent;
 mod outline;
+mod phrase;
 pub(crate) mod planned;
 pub(crate) mod policy;
 mod rank;
@@ -13,6 +15,7 @@ mod scorer;
 mod selection;
 
 pub use context::RuntimeContext;
+pub use fallback::Fallback;
 pub use gate::{Gate, GatedBy, Thresholds};
 pub use intent::{
     Complexity, ComplexityRule, CourtesyRule, IntentPlan, IntentReading, IntentReport, IntentRule,

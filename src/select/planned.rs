@@ -7,7 +7,6 @@ use super::refine::keep_candidates_only;
 use super::request::SelectRequest;
 use super::selection::{Boost, Candidate, Outcome, Selection};
 use crate::error::Result;
-use crate::score::Score;
 
 /// The selection of `request` under `rules`, with a report of what they did.
 ///
@@ -90,16 +89,7 @@ fn fallback(ranker: &Ranker<'_>, eligible: &Eligible, name: &str) -> Option<Cand
     let snapshot = &ranker.index.snapshot;
     let rows = snapshot.names().resolve(name, &|row| eligible.contains(row));
     let [row] = rows.as_slice() else { return None };
-    Some(Candidate {
-        id: snapshot.tool(*row).id().clone(),
-        score: Score::ZERO,
-        cosine: None,
-        bm25: Score::ZERO,
-        lexical: Score::ZERO,
-        name_coverage: Score::ZERO,
-        coverage: Score::ZERO,
-        gate: Score::ZERO,
-        boosts: vec![Boost::Fallback],
-        intent: 0,
-    })
+    let mut candidate = Candidate::unscored(snapshot.tool(*row).id().clone(), 0);
+    candidate.boosts.push(Boost::Fallback);
+    Some(candidate)
 }

@@ -4,7 +4,7 @@ use super::selection::{Outcome, Rejected, Selection};
 
 /// Drops candidates whose score is below `share` of the best one's.
 ///
-/// Nothing behind a dropped candidate scores higher, so nobody starves. Named tools stay; where the
+/// Nothing behind a dropped candidate scores higher, so nobody starves. Tools that stand for another reason than their score stay; where the
 /// best score is not above zero there is no share of it.
 pub(crate) fn drop_below_ratio(selection: &mut Selection, share: f32) {
     let scored = selection.candidates.iter().filter(|candidate| !candidate.is_named());
@@ -15,7 +15,7 @@ pub(crate) fn drop_below_ratio(selection: &mut Selection, share: f32) {
     }
     let mut dropped = Vec::new();
     selection.candidates.retain(|candidate| {
-        let keep = candidate.is_named() || candidate.score.get() >= least;
+        let keep = !candidate.boosts.is_empty() || candidate.score.get() >= least;
         if !keep {
             dropped.push((candidate.clone(), Rejected::BelowRatio { least }));
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::context::RuntimeContext;
+use super::fallback::Fallback;
 use super::intent::IntentRules;
 use crate::error::{Error, ErrorKind, Result, invalid_setting};
 use crate::index::QueryText;
@@ -85,6 +86,8 @@ pub struct SelectRequest {
     /// Share of the best candidate's score below which a candidate is not worth its tokens, in
     /// [0, 1]. The default 0 keeps all that the gate admits; named tools always stay.
     pub min_score_ratio: f32,
+    /// What to fall back on when the model does not answer or no tool reaches the gate.
+    pub fallback: Fallback,
     /// Rules that read the request and say how many tools it gets; none by default.
     pub intent_rules: Option<Arc<IntentRules>>,
     /// Who asks.
@@ -105,6 +108,7 @@ impl SelectRequest {
             k: DEFAULT_K,
             namespace: None,
             min_score_ratio: 0.0,
+            fallback: Fallback::default(),
             intent_rules: None,
             context: RuntimeContext::default(),
         }
@@ -148,6 +152,13 @@ impl SelectRequest {
     #[must_use]
     pub fn min_score_ratio(mut self, share: f32) -> Self {
         self.min_score_ratio = share;
+        self
+    }
+
+    /// Sets what to fall back on.
+    #[must_use]
+    pub fn fallback(mut self, fallback: Fallback) -> Self {
+        self.fallback = fallback;
         self
     }
 

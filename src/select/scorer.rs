@@ -123,6 +123,7 @@ pub(super) fn rank(
         read: scorer.threshold(Risk::Read),
         write: scorer.threshold(Risk::Write),
         destructive: scorer.threshold(Risk::Destructive),
+        coverage: 0.0,
         margin: ranker.gate.margin,
     };
     let mut rankings = Vec::with_capacity(request.intents.len());

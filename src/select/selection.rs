@@ -43,6 +43,8 @@ impl TokenFigures {
 pub enum Boost {
     /// The request names the tool: it comes before everything that is only similar.
     Named,
+    /// The request holds an alias of the tool, and there was nothing better to go by.
+    Alias,
     /// No tool is needed, and this is the one that intent rules fall back on.
     Fallback,
 }

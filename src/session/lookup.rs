@@ -177,10 +177,13 @@ impl Session {
         definitions
     }
 
-    /// Notes that the model has read these definitions: it may call the tools.
+    /// Notes that the model is told these definitions: it may call the tools from its next message on.
     pub(super) fn brief(&mut self, definitions: &[Definition]) {
         for definition in definitions {
             if !self.briefed.contains(&definition.id) {
+                if !self.is_visible(&definition.id) {
+                    self.unseen.add(definition.id.clone());
+                }
                 self.briefed.push(definition.id.clone());
             }
         }

@@ -10,7 +10,7 @@ mod state;
 mod turn;
 mod visible;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub use asynchronous::AsyncSession;
 pub use authorize::{Authorized, Call, Refusal, RefusalKind, Verdict};
@@ -98,6 +98,32 @@ pub struct Session {
     searches: Vec<(String, Vec<ToolId>)>,
     /// Tools whose definition the model was given in a reply.
     briefed: Vec<ToolId>,
+    /// Tools that came in since a list was last taken: the model was not shown them yet.
+    unseen: Unseen,
+}
+
+/// Tools that are in the list but in none that was taken.
+///
+/// Taking a list needs no `&mut`, as reading should not; hence the lock, which nobody contends.
+#[derive(Debug, Default)]
+struct Unseen(Mutex<Vec<ToolId>>);
+
+impl Unseen {
+    fn add(&self, id: ToolId) {
+        self.list().push(id);
+    }
+
+    fn clear(&self) {
+        self.list().clear();
+    }
+
+    fn contains(&self, id: &ToolId) -> bool {
+        self.list().contains(id)
+    }
+
+    fn list(&self) -> std::sync::MutexGuard<'_, Vec<ToolId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Session {
@@ -139,6 +165,7 @@ impl Session {
             pending: Delta::default(),
             searches: Vec::new(),
             briefed: Vec::new(),
+            unseen: Unseen::default(),
             options,
         };
         let pinned = session.options.pinned.clone();
@@ -242,6 +269,7 @@ impl Session {
                 .k(self.options.retrieve)
                 .min_score_ratio(self.options.min_score_ratio)
                 .context(self.options.context.clone());
+            request.fallback = self.options.fallback;
             request.intent_rules.clone_from(&self.options.intent);
             let found = self.engine.select_among(&self.index, &request, &self.eligible)?;
             let rows = found.candidates.iter().filter_map(|c| self.index.snapshot.row(&c.id));
@@ -270,7 +298,15 @@ impl Session {
     }
 
     /// The list to send to the model now. Read it anew after [`find_tool`](Self::find_tool).
+    ///
+    /// Whoever takes the list is taken to send it: what came in since the last time counts as shown
+    /// to the model from here on, and can be called.
     pub fn visible(&self) -> Visible {
+        self.unseen.clear();
+        self.list()
+    }
+
+    fn list(&self) -> Visible {
         let snapshot = &self.index.snapshot;
         let core: Vec<usize> = self.set.core().filter_map(|id| snapshot.row(id)).collect();
         let n_core = core.len();
@@ -352,7 +388,8 @@ impl Session {
     fn authorize_row(&mut self, now: &ToolIndex, row: usize) -> Verdict {
         let tool = now.snapshot.tool(row).clone();
         let id = tool.id().clone();
-        let shown = self.is_visible(&id) || self.briefed.contains(&id);
+        let known = self.is_visible(&id) || self.briefed.contains(&id);
+        let shown = known && !self.unseen.contains(&id);
         if shown {
             self.set.begin_call(&id);
             return Verdict::Run(Authorized { tool });
@@ -360,7 +397,10 @@ impl Session {
         let delta = self.set.admit_called(&slot(now, row));
         let loaded = self.set.contains(&id);
         self.pending.extend(delta);
-        self.briefed.push(id);
+        self.unseen.add(id.clone());
+        if !self.briefed.contains(&id) {
+            self.briefed.push(id);
+        }
         let name = now.snapshot.names().provider_name(row);
         let definition = definition_text(name, tool.description(), tool.parameters());
         let list = if loaded { "It is in your list from your next message on. " } else { "" };
@@ -382,7 +422,7 @@ impl Session {
         if !names.is_empty() {
             text += &format!(" Similar ones: {}.", names.join(", "));
         }
-        if self.visible().meta_tool().is_some() {
+        if self.list().meta_tool().is_some() {
             text += &format!(" Use {} to look for what you need.", self.meta.name);
         }
         Ok(Refusal::new(RefusalKind::Unknown, text))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, invalid_setting};
-use crate::select::{IntentRules, RuntimeContext, check_ratio};
+use crate::select::{Fallback, IntentRules, RuntimeContext, check_ratio};
 use crate::text::TokenCount;
 use crate::working_set::{ListOrder, Timing, WorkingSetOptions};
 
@@ -51,6 +51,9 @@ pub struct SessionOptions {
     /// [`notice`](crate::Session::notice); the meta-tool then looks definitions up as well. Default
     /// none.
     pub compressed: Option<TokenCount>,
+    /// What turns and searches fall back on when the model does not answer or no tool reaches the
+    /// gate.
+    pub fallback: Fallback,
     /// Rules that read each turn's message and say how many tools it brings in. Default none.
     pub intent: Option<Arc<IntentRules>>,
     /// Who runs.
@@ -70,6 +73,7 @@ impl Default for SessionOptions {
             pin_found: false,
             min_score_ratio: 0.0,
             compressed: None,
+            fallback: Fallback::default(),
             intent: None,
             context: RuntimeContext::default(),
         }
@@ -173,6 +177,13 @@ impl SessionOptions {
     #[must_use]
     pub fn compressed(mut self, tokens: TokenCount) -> Self {
         self.compressed = Some(tokens);
+        self
+    }
+
+    /// Sets what turns and searches fall back on.
+    #[must_use]
+    pub fn fallback(mut self, fallback: Fallback) -> Self {
+        self.fallback = fallback;
         self
     }
 

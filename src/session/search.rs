@@ -48,6 +48,7 @@ impl Session {
         }
         let mut delta = self.set.admit_found(&visible);
         delta.extend(self.set.admit_found(&new));
+        delta.admitted.iter().for_each(|(id, _)| self.unseen.add(id.clone()));
         if self.options.pin_found {
             self.pin_what_is_visible(visible.iter().chain(&new), &mut delta);
         }
@@ -88,6 +89,7 @@ impl Session {
             let mut select = SelectRequest::of_intents(intents)
                 .k(limit)
                 .min_score_ratio(self.options.min_score_ratio)
+                .fallback(self.options.fallback)
                 .context(self.options.context.clone());
             select.namespace.clone_from(&request.namespace);
             let selection = self.engine.select_among(&self.index, &select, &self.eligible)?;
@@ -128,7 +130,7 @@ impl Session {
             hits.ambiguous.iter().filter_map(|id| self.found(id)).collect();
         let status = if repeated {
             FindStatus::Repeated
-        } else if self.visible().meta_tool().is_none() && loaded.is_empty() {
+        } else if self.list().meta_tool().is_none() && loaded.is_empty() {
             FindStatus::NothingLeft
         } else if nothing {
             FindStatus::NothingFound

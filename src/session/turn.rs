@@ -105,6 +105,9 @@ impl fmt::Display for Turn {
                 Some(candidate) if candidate.boosts.contains(&Boost::Fallback) => {
                     write!(f, "fallback")?;
                 }
+                Some(candidate) if candidate.boosts.contains(&Boost::Alias) => {
+                    write!(f, "alias")?;
+                }
                 Some(candidate) => {
                     write!(f, "{}", if admitted { "new, fits: " } else { "kept, fits: " })?;
                     if candidate.is_named() {

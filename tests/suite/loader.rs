@@ -297,12 +297,16 @@ fn a_compressed_catalog_names_all_and_looks_definitions_up() {
     assert!(reply.definitions[0].json.contains("who gets a carbon copy"));
     assert!(reply.text().contains(&reply.definitions[0].json));
     let call = Call::new("mail__send_mail", json!({"cc_recipients": "ana"}));
+    // Not in the same message: its arguments would be guessed.
+    assert!(matches!(run.authorize(&call).unwrap(), Verdict::Refused(_)));
+    run.visible();
     assert!(matches!(run.authorize(&call).unwrap(), Verdict::Run(_)));
 
     // Also when the list is full: the model has read it, so it may call it.
     let mut full = engine.session(options.limit(1)).unwrap();
     let reply = search(&mut full, "find_tool", json!({"describe": "send_mail"}));
     assert_eq!(reply.status, FindStatus::BudgetFull);
+    full.visible();
     assert!(matches!(full.authorize(&call).unwrap(), Verdict::Run(_)));
     // A hidden tool has no definition.
     let files = RuntimeContext::default().approve_namespaces(["files", "default"]);

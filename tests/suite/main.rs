@@ -9,11 +9,14 @@
     unreachable_pub
 )]
 
+mod eviction;
 mod intent;
+mod invoice_example;
 mod layers;
 mod loader;
 #[cfg(feature = "onnx")]
 mod onnx;
+mod policy;
 mod selector;
 mod static_model;
 mod trust;
