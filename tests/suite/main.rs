@@ -10,6 +10,7 @@
 )]
 
 mod eviction;
+mod hidden;
 mod intent;
 mod invoice_example;
 mod layers;

@@ -95,7 +95,7 @@ fn without_the_model_only_names_and_trusted_aliases_count() {
 #[test]
 fn below_the_gate_an_alias_decides_and_a_session_goes_the_same_way() {
     let (engine, up) = services();
-    let odd = "could you turn it off and on?";
+    let odd = "the screen froze and the pointer jumps: turn it off and on";
     let strict = Gate::default();
     let strict_engine = |fallback| {
         let mut gate = strict.clone();
@@ -146,19 +146,16 @@ fn two_write_tools_within_the_margin_are_ambiguous_and_both_are_told() {
     let request = "put the ticket away for good";
     let selection = engine.select(&SelectRequest::new(request)).unwrap();
     let Outcome::Ambiguous(ids) = &selection.outcome else { panic!("{selection}") };
-    let both: Vec<&str> = ids.iter().map(|id| id.name()).collect();
+    let mut both: Vec<&str> = ids.iter().map(|id| id.name()).collect();
+    both.sort();
     assert_eq!(both, ["archive_ticket", "shelve_ticket"]);
 
     let options = SessionOptions::default().pass_through(0).retrieve(0);
     let mut run = engine.session(options).unwrap();
     let reply = run.find_tool(&FindRequest::new(request)).unwrap();
     assert_eq!(reply.status, FindStatus::Ambiguous);
-    assert!(
-        reply.text().contains(
-            "These fit alike; choose by their descriptions: archive_ticket, shelve_ticket."
-        ),
-        "{reply}"
-    );
+    assert_eq!(reply.ambiguous.len(), 2);
+    assert!(reply.text().contains("These fit alike; choose by their descriptions: "), "{reply}");
     // Read-only tools never are: calling the wrong one breaks nothing.
     let reads = engine.select(&SelectRequest::new("read it").k(2)).unwrap();
     assert!(!matches!(reads.outcome, Outcome::Ambiguous(_)));
