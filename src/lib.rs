@@ -112,3 +112,8 @@ pub use working_set::{
     AdmitReason, Delta, EvictReason, ListOrder, RefuseReason, Slot, Timing, WorkingSet,
     WorkingSetOptions, WorkingSetState,
 };
+
+/// The README's programs, run as doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

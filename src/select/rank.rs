@@ -35,15 +35,15 @@ pub(crate) struct Ranking {
     pub ranked: Vec<Ranked>,
     /// Whether a name in the request stands for several tools.
     pub ambiguous_name: bool,
-    /// Eligible rows that pass the gate.
-    pub n_fitting: usize,
+    /// Eligible rows that are named or pass the gate, if they were to be counted.
+    pub n_fitting: Option<usize>,
     pub thresholds: Thresholds,
     pub degraded: Option<String>,
 }
 
 impl Ranker<'_> {
-    /// The `k` best eligible rows that the gate lets in for each intent, besides those that the
-    /// intent names, and as many that it keeps out.
+    /// The `k` best eligible rows for each intent, besides those that the intent names. With `gated`
+    /// they are the `k` best that the gate lets in and the `k` best that it keeps out.
     ///
     /// Rows whose scores are zero in every arm are never ranked.
     pub(crate) fn rank(
@@ -51,10 +51,11 @@ impl Ranker<'_> {
         request: &SelectRequest,
         eligible: &Eligible,
         k: usize,
+        gated: bool,
     ) -> Result<Vec<Ranking>> {
         let mut failure = None;
         if let Some(scorer) = self.scorer {
-            match scorer::rank(self, scorer, request, eligible, k) {
+            match scorer::rank(self, scorer, request, eligible, k, gated) {
                 Ok(rankings) => return Ok(rankings),
                 Err(error) => failure = Some(error.to_string()),
             }
@@ -77,14 +78,14 @@ impl Ranker<'_> {
                     intent,
                     is_keyword_list,
                 };
-                judged.rank(text, k)
+                judged.rank(text, k, gated)
             })
             .collect())
     }
 
     /// The selection of `request`: intents take turns until `k` admitted tools are together.
     pub(crate) fn select(&self, request: &SelectRequest, eligible: &Eligible) -> Result<Selection> {
-        let rankings = self.rank(request, eligible, request.k)?;
+        let rankings = self.rank(request, eligible, request.k, true)?;
         let Some(thresholds) = rankings.first().map(|ranking| ranking.thresholds) else {
             return Err(invalid_setting("the request holds no intent: say what is wanted"));
         };
@@ -95,7 +96,7 @@ impl Ranker<'_> {
             degraded: rankings.iter().find_map(|ranking| ranking.degraded.clone()),
             catalog_version: self.index.snapshot.version(),
             eligible: eligible.count(),
-            total: rankings.iter().map(|ranking| ranking.n_fitting).max().unwrap_or(0),
+            total: rankings.iter().filter_map(|ranking| ranking.n_fitting).max().unwrap_or(0),
             thresholds,
             tokens: TokenFigures::default(),
             intent: None,
@@ -198,12 +199,12 @@ const KEYWORDS: usize = 4;
 const KEYWORD_COVERAGE: f32 = 0.3;
 
 impl Judged<'_> {
-    fn rank(self, text: &str, k: usize) -> Ranking {
+    fn rank(&self, text: &str, k: usize, gated: bool) -> Ranking {
         let is_eligible = |row: usize| self.eligible.contains(row);
         let (cosines, lexical) = (self.arms.cosines.as_deref(), &self.arms.lexical.score);
         let fused = self.ranker.fusion.fuse(cosines, lexical, &is_eligible, self.profile);
-        let gated = self.arms.cosines.is_some().then_some(self.profile);
-        let thresholds = self.ranker.gate.thresholds(gated);
+        let profile = self.arms.cosines.is_some().then_some(self.profile);
+        let thresholds = self.ranker.gate.thresholds(profile);
         let mentions = self.ranker.index.snapshot.names().mentions(text, &is_eligible);
         let ranked = |row: usize, named: bool| Ranked {
             row,
@@ -217,15 +218,20 @@ impl Judged<'_> {
             .copied()
             .enumerate()
             .filter(|(row, _)| is_ranked(*row) && !mentions.rows.contains(row));
-        let admits = |row: usize| self.judge(row, &thresholds).is_none();
-        let (rows, n_admitted) = best_of_both(scored, k, admits);
+        let (rows, n_fitting) = if gated {
+            let admits = |row: usize| self.judge(row, &thresholds).is_none();
+            let (rows, n_admitted) = best_of_both(scored, k, admits);
+            (rows, Some(mentions.rows.len() + n_admitted))
+        } else {
+            (top_k(scored, k).into_iter().map(|(row, _)| row).collect(), None)
+        };
         best.extend(rows.into_iter().map(|row| ranked(row, false)));
         Ranking {
             ranked: best,
             ambiguous_name: mentions.ambiguous,
-            n_fitting: mentions.rows.len() + n_admitted,
+            n_fitting,
             thresholds,
-            degraded: self.arms.degraded,
+            degraded: self.arms.degraded.clone(),
         }
     }
 

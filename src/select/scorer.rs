@@ -9,6 +9,7 @@ use super::request::SelectRequest;
 use super::selection::{Boost, Candidate, Rejected};
 use crate::catalog::{Risk, Tool};
 use crate::error::{Error, ErrorKind, Result};
+use crate::index::top_k;
 use crate::score::Score;
 
 /// Scores tools for a request, in place of both arms.
@@ -114,6 +115,7 @@ pub(super) fn rank(
     request: &SelectRequest,
     eligible: &Eligible,
     k: usize,
+    gated: bool,
 ) -> Result<Vec<Ranking>> {
     let snapshot = &ranker.index.snapshot;
     let rows: Vec<usize> = (0..snapshot.len()).filter(|&row| eligible.contains(row)).collect();
@@ -176,12 +178,17 @@ pub(super) fn rank(
             .filter(|row| scores[*row] > 0.0 && !mentions.rows.contains(row))
             .map(|row| (row, Score::or_zero(scores[row])));
         let admits = |row: usize| scores[row] >= thresholds.of(snapshot.tool(row).policy().risk);
-        let (similar, n_admitted) = best_of_both(scored, k, admits);
+        let (similar, n_fitting) = if gated {
+            let (rows, n_admitted) = best_of_both(scored, k, admits);
+            (rows, Some(mentions.rows.len() + n_admitted))
+        } else {
+            (top_k(scored, k).into_iter().map(|(row, _)| row).collect(), None)
+        };
         best.extend(similar.into_iter().map(|row| ranked(row, false)));
         rankings.push(Ranking {
             ranked: best,
             ambiguous_name: mentions.ambiguous,
-            n_fitting: mentions.rows.len() + n_admitted,
+            n_fitting,
             thresholds,
             degraded: None,
         });

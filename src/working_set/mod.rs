@@ -397,7 +397,8 @@ impl WorkingSet {
     /// Tools that earned their place yield to mere retrieval only when stale.
     fn evict_least_recent(&mut self, for_demand: bool, delta: &mut Delta) -> bool {
         let may_go = |(id, active): &(&ToolId, &Active)| {
-            self.is_evictable(id, active) && (for_demand || !active.earned || self.is_stale(active))
+            let yields = for_demand || !active.earned || self.is_stale(active);
+            yields && self.is_evictable(id, active, for_demand)
         };
         // Those that never earned their place go first. One retrieval admits the best first, so that
         // by bare recency its best would go before its worst. The cache iterates most recent first.
@@ -427,7 +428,7 @@ impl WorkingSet {
             .active
             .iter()
             .rev()
-            .filter(|(id, active)| self.is_evictable(id, active) && condition(self, active))
+            .filter(|(id, active)| self.is_evictable(id, active, false) && condition(self, active))
             .map(|(id, active)| (id.clone(), self.reason(active)))
             .collect();
         for (id, why) in going {
@@ -450,9 +451,12 @@ impl WorkingSet {
         }
     }
 
-    fn is_evictable(&self, id: &ToolId, active: &Active) -> bool {
-        let fresh = active.wanted == self.step || (active.earned && active.held >= self.step);
-        !fresh && !self.busy.contains(id)
+    /// What this step retrieved yields to what the model asks for in the same step, but not to more
+    /// of the same retrieval.
+    fn is_evictable(&self, id: &ToolId, active: &Active, for_demand: bool) -> bool {
+        let of_this_step = active.wanted == self.step && (active.earned || !for_demand);
+        let held = active.earned && active.held >= self.step;
+        !of_this_step && !held && !self.busy.contains(id)
     }
 
     fn is_stale(&self, active: &Active) -> bool {

@@ -18,6 +18,7 @@ mod loader;
 #[cfg(feature = "onnx")]
 mod onnx;
 mod policy;
+mod readme;
 mod selector;
 mod static_model;
 mod trust;
