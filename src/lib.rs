@@ -57,15 +57,18 @@
 )]
 
 mod adapters;
+mod calibration;
 mod catalog;
 mod digest;
 mod embed;
 mod engine;
 mod error;
+mod handlers;
 mod index;
 mod lexical;
 mod score;
 mod select;
+mod selector;
 mod session;
 mod text;
 mod working_set;
@@ -73,10 +76,11 @@ mod working_set;
 #[cfg(feature = "rig")]
 pub use adapters::rig;
 pub use adapters::{Answer, LeftOut, ToolList, anthropic, gemini, mcp, openai};
+pub use calibration::{Calibrated, Calibration, Fit};
 pub use catalog::{
-    Builtin, Catalog, CatalogDiff, DEFAULT_NAMESPACE, Listing, MAX_PROVIDER_NAME, Problem, Reader,
-    Risk, Shape, Snapshot, SourceStatus, SourceUpdate, Tool, ToolBuilder, ToolId, ToolPolicy,
-    VisibleTool,
+    Builtin, Catalog, CatalogDiff, DEFAULT_NAMESPACE, Finding, FindingKind, Listing,
+    MAX_PROVIDER_NAME, Problem, Reader, Risk, Shape, Snapshot, SourceStatus, SourceUpdate, Tool,
+    ToolBuilder, ToolId, ToolPolicy, TrustPolicy, VisibleTool, Withheld, WithheldReason,
 };
 #[cfg(feature = "onnx-hub")]
 pub use embed::HubModel;
@@ -85,24 +89,32 @@ pub use embed::{Embedder, EmbedderProfile, Progress, StaticEmbedder};
 pub use embed::{OnnxEmbedder, OnnxOptions, Pooling};
 pub use engine::{Engine, EngineBuilder, Explanation};
 pub use error::{Error, ErrorKind, Result};
+pub use handlers::{
+    AsyncHandler, Dispatch, Handler, HandlerError, HandlerFuture, HandlerResult, Handlers,
+};
 pub use index::{BuildReport, Fusion, VectorCache};
 pub use lexical::FieldWeights;
 pub use score::Score;
 pub use select::{
-    Boost, Candidate, DEFAULT_K, Gate, GatedBy, Ineligible, Message, Outcome, Rejected, Role,
-    RuntimeContext, SelectRequest, Selection, Thresholds,
+    Boost, Budget, Candidate, Complexity, ComplexityRule, CourtesyRule, DEFAULT_K, Detail,
+    Fallback, Gate, GatedBy, Ineligible, IntentPlan, IntentReading, IntentReport, IntentRule,
+    IntentRules, Jaccard, Message, Outcome, Outline, QueryIntent, Rejected, Role, RuntimeContext,
+    Scorer, SelectRequest, Selection, Thresholds, TokenFigures,
+};
+pub use selector::{
+    LabelledQuery, PickReason, Picked, PickedTool, Pins, RecallRow, RecallTable, Selector,
 };
 pub use session::{
-    AsyncSession, Authorized, Call, Entry, FIND_TOOL, FindReply, FindRequest, FindStatus,
-    FoundTool, MetaTool, Refusal, RefusalKind, RestoreReport, Session, SessionOptions,
-    SessionState, TokenFigures, Turn, TurnInput, Verdict, Visible,
+    AsyncSession, Authorized, Call, Definition, Entry, FIND_TOOL, FindReply, FindRequest,
+    FindStatus, FoundTool, MetaTool, Refusal, RefusalKind, RestoreReport, Session, SessionOptions,
+    SessionState, Turn, TurnInput, Verdict, Visible,
 };
 #[cfg(feature = "tiktoken")]
 pub use text::TiktokenCounter;
 pub use text::{EstimatedTokens, TokenCount, TokenCounter};
 pub use working_set::{
-    AdmitReason, Delta, EvictReason, RefuseReason, Slot, Timing, WorkingSet, WorkingSetOptions,
-    WorkingSetState,
+    AdmitReason, Delta, EvictReason, ListOrder, RefuseReason, Slot, Timing, WorkingSet,
+    WorkingSetOptions, WorkingSetState,
 };
 
 /// The README's programs, run as doc tests.

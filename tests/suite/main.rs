@@ -11,9 +11,15 @@
 
 mod adapters;
 mod eviction;
+mod hidden;
+mod intent;
 mod invoice_example;
 mod layers;
+mod loader;
 #[cfg(feature = "onnx")]
 mod onnx;
+mod policy;
 mod readme;
+mod selector;
 mod static_model;
+mod trust;
