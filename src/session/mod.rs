@@ -21,7 +21,7 @@ pub use turn::{Turn, TurnInput};
 use visible::{BuiltinJson, VisibleInner};
 pub use visible::{Entry, MetaTool, Visible};
 
-use crate::catalog::{Snapshot, Tool, ToolId};
+use crate::catalog::{Snapshot, Tool, ToolId, VisibleTool};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{ToolIndex, definition_text};
@@ -111,6 +111,10 @@ struct Unseen(Mutex<Vec<ToolId>>);
 impl Unseen {
     fn add(&self, id: ToolId) {
         self.list().push(id);
+    }
+
+    fn remove(&self, id: &ToolId) {
+        self.list().retain(|other| other != id);
     }
 
     fn clear(&self) {
@@ -335,7 +339,12 @@ impl Session {
                 tools,
                 core: n_core,
                 meta,
-                builtins: snapshot.builtins().cloned().map(BuiltinJson).collect(),
+                builtins: snapshot
+                    .builtins()
+                    .filter(|builtin| builtin.name() != Some(&*self.meta.name))
+                    .cloned()
+                    .map(BuiltinJson)
+                    .collect(),
                 tokens: TokenFigures::new(sent, self.naive_tokens),
                 epoch: self.set.epoch(),
                 catalog_version: snapshot.version(),
@@ -511,6 +520,49 @@ impl Session {
     /// The catalog as this step sees it.
     pub fn snapshot(&self) -> &Snapshot {
         &self.index.snapshot
+    }
+
+    /// Every tool that the caller may use, in catalog order, under the name that providers know it
+    /// by.
+    pub fn eligible_tools(&self) -> impl Iterator<Item = &Arc<VisibleTool>> {
+        let snapshot = &self.index.snapshot;
+        let rows = (0..snapshot.len()).filter(|&row| self.eligible.contains(row));
+        rows.map(|row| snapshot.visible_tool(row))
+    }
+
+    /// The meta-tool, whether it is in the list now or not.
+    pub fn meta_tool(&self) -> &MetaTool {
+        &self.meta
+    }
+
+    /// Notes that the model was shown the definitions of these tools by other means than the list,
+    /// such as a provider's own tool search: calls of them may run until the next compaction.
+    ///
+    /// Names are those that providers know. What the caller may not use is passed over.
+    ///
+    /// # Example
+    /// ```
+    /// use serde_json::json;
+    /// use toolrack::{Call, Catalog, Engine, SessionOptions, Verdict};
+    ///
+    /// let engine = Engine::builder(Catalog::parse(r#"[{"name": "a"}, {"name": "b"}]"#)?).build()?;
+    /// let mut run = engine.session(SessionOptions::default().limit(1))?;
+    /// run.note_shown(["b"]);
+    /// assert!(matches!(run.authorize(&Call::new("b", json!({})))?, Verdict::Run(_)));
+    /// # Ok::<(), toolrack::Error>(())
+    /// ```
+    pub fn note_shown<S: AsRef<str>>(&mut self, names: impl IntoIterator<Item = S>) {
+        let snapshot = &self.index.snapshot;
+        for name in names {
+            let row = snapshot.names().by_provider(name.as_ref());
+            if let Some(row) = row.filter(|&row| self.eligible.contains(row)) {
+                let id = snapshot.tool(row).id();
+                if !self.briefed.contains(id) {
+                    self.briefed.push(id.clone());
+                }
+                self.unseen.remove(id);
+            }
+        }
     }
 
     fn is_visible(&self, id: &ToolId) -> bool {

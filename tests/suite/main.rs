@@ -9,6 +9,7 @@
     unreachable_pub
 )]
 
+mod adapters;
 mod eviction;
 mod hidden;
 mod intent;
