@@ -13,8 +13,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::index::{BuildReport, Fusion, IndexParts, ToolIndex, VectorCache};
 use crate::lexical::FieldWeights;
 use crate::select::{
-    Budget, Candidate, Detail, Eligible, Fallback, Gate, Outline, Ranker, RuntimeContext, Scorer,
-    SelectRequest, Selection, TokenFigures, fallback, planned, refine,
+    Budget, Candidate, Detail, Eligible, Explanation, Fallback, Gate, Outline, Ranker,
+    RuntimeContext, Scorer, SelectRequest, Selection, TokenFigures, fallback, planned, refine,
 };
 use crate::session::{RestoreReport, Session, SessionOptions, SessionState};
 use crate::text::{EstimatedTokens, TokenCounter};
@@ -594,80 +594,4 @@ fn figures(index: &ToolIndex, selection: &Selection, eligible: &Eligible) -> Tok
     let costs = index.costs.iter().enumerate();
     let naive = costs.filter(|(row, _)| eligible.contains(*row)).map(|(_, cost)| cost).sum();
     TokenFigures::new(sent, naive)
-}
-
-/// How one tool fares for one request.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
-#[non_exhaustive]
-pub struct Explanation {
-    /// Which tool.
-    pub tool: ToolId,
-    /// Its place, from 1; `None` when every score is zero.
-    pub rank: Option<usize>,
-    /// How many tools were ranked against it.
-    pub of: usize,
-    /// Its scores and boosts; `None` when every score is zero.
-    pub candidate: Option<Candidate>,
-    /// Why it is not admitted; `None` when it is, or is not ranked.
-    pub rejected: Option<crate::select::Rejected>,
-    /// Weight of the lexical arm.
-    pub lexical_weight: f32,
-    /// How the scores were fused.
-    pub fusion: Fusion,
-    /// What ranked in place of both arms.
-    pub scorer: Option<String>,
-    /// Why the dense arm had no say although it should.
-    pub degraded: Option<String>,
-}
-
-impl fmt::Display for Explanation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(candidate) = &self.candidate else {
-            return write!(f, "{}: no word and no meaning in common with the request", self.tool);
-        };
-        let rank = self.rank.unwrap_or_default();
-        writeln!(f, "{}: rank {rank} of {}", self.tool, self.of)?;
-        if let (Some(scorer), None) = (&self.scorer, &self.degraded) {
-            writeln!(f, "  scorer       {scorer}")?;
-            writeln!(f, "  score        {:.4}", candidate.score.get())?;
-        } else {
-            self.fmt_arms(candidate, f)?;
-        }
-        for boost in &candidate.boosts {
-            match boost {
-                crate::select::Boost::Named => writeln!(f, "  boost        named in the request")?,
-                crate::select::Boost::Alias => writeln!(f, "  boost        alias")?,
-                crate::select::Boost::Fallback => writeln!(f, "  boost        fallback")?,
-            }
-        }
-        match self.rejected {
-            None => write!(f, "  admitted     yes"),
-            Some(crate::select::Rejected::BelowThreshold { reaches, asked }) => {
-                write!(f, "  admitted     no: reaches {reaches:.3} of {asked:.3}")
-            }
-            Some(crate::select::Rejected::BelowRatio { least }) => {
-                write!(f, "  admitted     no: needs a score of {least:.4}, a share of the best")
-            }
-        }
-    }
-}
-
-impl Explanation {
-    fn fmt_arms(&self, candidate: &Candidate, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match candidate.cosine {
-            Some(cosine) => writeln!(f, "  cosine       {:.4}", cosine.get())?,
-            None => writeln!(f, "  cosine       none (the dense arm had no say)")?,
-        }
-        writeln!(
-            f,
-            "  lexical      {:.4} (weight {}; bm25 {:.2}, {:.0} % of the name's end, {:.0} % of the \
-             request's words)",
-            candidate.lexical.get(),
-            self.lexical_weight,
-            candidate.bm25.get(),
-            candidate.name_coverage.get() * 100.0,
-            candidate.coverage.get() * 100.0
-        )?;
-        writeln!(f, "  fused        {:.4}", candidate.score.get())
-    }
 }

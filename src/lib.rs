@@ -42,6 +42,10 @@
 //! - An [`Engine`] ranks requests over one snapshot: cosine blended with BM25 ([`Fusion`]), after the
 //!   caller's [`RuntimeContext`] has filtered and before a [`Gate`] has judged. A [`Selection`] says
 //!   what fits, why, and whether anything does.
+//! - A [`Scorer`] may rank in place of both arms; [`IntentRules`] may say how many tools a request
+//!   gets; a [`TrustPolicy`] says what is taken from sources at all.
+//! - A [`Selector`] picks tools in one call, without a session; [`Handlers`] run those that have an
+//!   executor; a [`Calibration`] fits the gate to a model.
 //! - A [`Session`] is one run: its [`WorkingSet`], its turns, `find_tool`, and the gate before
 //!   execution.
 //! - The adapters [`openai`], [`anthropic`], [`mcp`] and [`gemini`] render what is visible as a
@@ -87,7 +91,7 @@ pub use embed::HubModel;
 pub use embed::{Embedder, EmbedderProfile, Progress, StaticEmbedder};
 #[cfg(feature = "onnx")]
 pub use embed::{OnnxEmbedder, OnnxOptions, Pooling};
-pub use engine::{Engine, EngineBuilder, Explanation};
+pub use engine::{Engine, EngineBuilder};
 pub use error::{Error, ErrorKind, Result};
 pub use handlers::{
     AsyncHandler, Dispatch, Handler, HandlerError, HandlerFuture, HandlerResult, Handlers,
@@ -97,9 +101,9 @@ pub use lexical::FieldWeights;
 pub use score::Score;
 pub use select::{
     Boost, Budget, Candidate, Complexity, ComplexityRule, CourtesyRule, DEFAULT_K, Detail,
-    Fallback, Gate, GatedBy, Ineligible, IntentPlan, IntentReading, IntentReport, IntentRule,
-    IntentRules, Jaccard, Message, Outcome, Outline, QueryIntent, Rejected, Role, RuntimeContext,
-    Scorer, SelectRequest, Selection, Thresholds, TokenFigures,
+    Explanation, Fallback, Gate, GatedBy, Ineligible, IntentPlan, IntentReading, IntentReport,
+    IntentRule, IntentRules, Jaccard, Message, Outcome, Outline, QueryIntent, Rejected, Role,
+    RuntimeContext, Scorer, SelectRequest, Selection, Thresholds, TokenFigures,
 };
 pub use selector::{
     LabelledQuery, PickReason, Picked, PickedTool, Pins, RecallRow, RecallTable, Selector,

@@ -1,6 +1,7 @@
 //! From a request to ranked, judged candidates.
 
 mod context;
+mod explanation;
 pub(crate) mod fallback;
 mod gate;
 mod intent;
@@ -15,6 +16,7 @@ mod scorer;
 mod selection;
 
 pub use context::RuntimeContext;
+pub use explanation::Explanation;
 pub use fallback::Fallback;
 pub use gate::{Gate, GatedBy, Thresholds};
 pub use intent::{

@@ -102,6 +102,12 @@ impl Candidate {
 }
 
 /// What a selection came to.
+///
+/// Two of them say that no action is due, for different reasons: with [`NoMatch`](Self::NoMatch) the
+/// request wants something that no tool does, and the model should say so or ask; with
+/// [`NotNeeded`](Self::NotNeeded), which only [`IntentRules`](crate::IntentRules) give, the request
+/// wants nothing of a tool, and the model should simply answer. Neither is an error, and neither
+/// shows tools instead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "outcome", content = "tools")]
 #[non_exhaustive]

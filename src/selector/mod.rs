@@ -6,10 +6,12 @@ mod recall;
 pub use pins::Pins;
 pub use recall::{LabelledQuery, RecallRow, RecallTable};
 
-use crate::catalog::{Snapshot, Tool, ToolId};
+use crate::catalog::{Catalog, Snapshot, Tool, ToolId};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result, invalid_setting};
-use crate::select::{DEFAULT_K, Eligible, RuntimeContext, SelectRequest, Selection, TokenFigures};
+use crate::select::{
+    DEFAULT_K, Eligible, RuntimeContext, Scorer, SelectRequest, Selection, TokenFigures,
+};
 
 /// Picks the tools to send with one request, in one call and without a session.
 ///
@@ -118,6 +120,25 @@ impl Selector {
             only_fitting: false,
             context: RuntimeContext::default(),
         }
+    }
+
+    /// A selector over a catalog that `scorer` ranks, without an engine of one's own.
+    ///
+    /// # Errors
+    /// [`ErrorKind::LexicalIndex`].
+    ///
+    /// # Example
+    /// ```
+    /// use toolrack::{Catalog, Jaccard, Pins, Selector};
+    ///
+    /// let catalog = Catalog::parse(r#"[{"name": "send_mail"}, {"name": "read_file"}]"#)?;
+    /// let picked =
+    ///     Selector::over(catalog, Jaccard)?.top_k(1).select("read_file", &Pins::default())?;
+    /// assert_eq!(picked.names().collect::<Vec<_>>(), ["read_file"]);
+    /// # Ok::<(), toolrack::Error>(())
+    /// ```
+    pub fn over(catalog: Catalog, scorer: impl Scorer + 'static) -> Result<Self> {
+        Ok(Self::new(&Engine::builder(catalog).scorer(scorer).build()?))
     }
 
     /// Sets how many tools are picked by rank; those always included and pinned do not count.

@@ -35,18 +35,22 @@ impl Session {
     /// ```
     pub fn warnings(&self) -> Vec<String> {
         let snapshot = &self.index.snapshot;
-        let reserved = snapshot.names().by_provider(&self.meta.name);
-        reserved
-            .map(|row| {
-                format!(
-                    "tool {} is called '{}' like the meta-tool and was left out: give the \
-                     meta-tool another name or the tool a namespace",
-                    snapshot.tool(row).id(),
-                    self.meta.name
-                )
-            })
-            .into_iter()
-            .collect()
+        let name = &self.meta.name;
+        let tool = snapshot.names().by_provider(name).map(|row| {
+            format!(
+                "tool {} is called '{name}' like the meta-tool and was left out: give the \
+                 meta-tool another name or the tool a namespace",
+                snapshot.tool(row).id(),
+            )
+        });
+        let builtins = snapshot.builtins().filter(|builtin| builtin.name() == Some(name));
+        let builtins = builtins.map(|_| {
+            format!(
+                "a built-in tool is called '{name}' like the meta-tool and was left out: give the \
+                 meta-tool another name"
+            )
+        });
+        tool.into_iter().chain(builtins).collect()
     }
 
     /// All tools that the run may use, on one page.

@@ -136,16 +136,6 @@ impl Session {
         let index = engine.index();
         let eligible = reach(&index, &options);
         let meta = MetaTool::new(&options.meta_tool, options.compressed.is_some());
-        if index.snapshot.builtins().any(|builtin| builtin.name() == Some(&meta.name)) {
-            return Err(Error::new(
-                ErrorKind::InvalidSetting,
-                format!(
-                    "a built-in tool of the catalog is called '{}' like the meta-tool: give the \
-                     meta-tool another name",
-                    meta.name
-                ),
-            ));
-        }
         let meta_tokens = engine.token_counter().count(&definition_text(
             &meta.name,
             &meta.description,
@@ -349,7 +339,12 @@ impl Session {
                 tools,
                 core: n_core,
                 meta,
-                builtins: snapshot.builtins().cloned().map(BuiltinJson).collect(),
+                builtins: snapshot
+                    .builtins()
+                    .filter(|builtin| builtin.name() != Some(&*self.meta.name))
+                    .cloned()
+                    .map(BuiltinJson)
+                    .collect(),
                 tokens: TokenFigures::new(sent, self.naive_tokens),
                 epoch: self.set.epoch(),
                 catalog_version: snapshot.version(),

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use toolrack::{
     Budget, Call, Catalog, Detail, Engine, Fallback, FindRequest, Gate, IntentRules, Jaccard,
     ListOrder, Listing, Pins, RuntimeContext, SelectRequest, Selector, SessionOptions, ToolId,
-    TrustPolicy, Verdict, openai,
+    TrustPolicy, Verdict, anthropic, gemini, mcp, openai,
 };
 
 /// Sets of random policies; the tools and the engine are built once each.
@@ -284,8 +284,16 @@ fn session(
         .context(context.clone());
     let mut run = engine.session(options.clone()).unwrap();
     let turn = run.turn(text).unwrap();
-    let visible =
-        |list: &toolrack::Visible| format!("{list}{list:?}{}", openai::tools(list).json());
+    let visible = |list: &toolrack::Visible| {
+        let rendered = [
+            openai::tools(list).json(),
+            openai::responses::tools(list).json(),
+            anthropic::tools(list).json(),
+            gemini::tools(list).json(),
+            mcp::tools(list).json(),
+        ];
+        format!("{list}{list:?}{rendered:?}")
+    };
     write!(out, "{turn:?}{}{}", turn.explain(), visible(&turn.visible)).unwrap();
     write!(out, "{:?}{:?}", run.notice(), run.warnings()).unwrap();
     let names: Vec<String> =
