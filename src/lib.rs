@@ -60,6 +60,7 @@ mod digest;
 mod embed;
 mod engine;
 mod error;
+pub mod eval;
 mod index;
 mod lexical;
 mod score;

@@ -213,6 +213,12 @@ impl Tool {
         self.0.original.as_ref().map(|original| original.shape)
     }
 
+    /// The JSON text of a field of the definition that was not understood.
+    pub(crate) fn unknown_field(&self, key: &str) -> Option<&str> {
+        let mut fields = self.0.original.as_ref()?.unknown();
+        fields.find(|(name, _)| *name == key).map(|(_, value)| value.get())
+    }
+
     /// The definition as it was read, called `name` there, unknown fields kept; `None` when it was
     /// not read in `shape`.
     pub(crate) fn original_in(&self, shape: Shape, name: &str) -> Option<Arc<RawValue>> {

@@ -9,6 +9,8 @@
     unreachable_pub
 )]
 
+mod eval_dataset;
+mod eval_shared;
 #[cfg(feature = "onnx")]
 mod onnx;
 mod static_model;
