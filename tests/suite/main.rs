@@ -10,7 +10,9 @@
 )]
 
 mod eval_dataset;
+mod eval_metrics;
 mod eval_shared;
+mod eval_systems;
 #[cfg(feature = "onnx")]
 mod onnx;
 mod static_model;

@@ -1,0 +1,104 @@
+//! Rankers to compare with: what people write before they reach for an engine.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::dataset::Dataset;
+use crate::catalog::{Tool, schema_text};
+use crate::text::terms;
+
+/// Jaccard similarity of word sets: words of the request against words of name and description.
+///
+/// Words are runs of ASCII letters and digits, in lower case. Every tool is ranked, also those
+/// without a common word; equal scores keep catalog order.
+#[derive(Debug)]
+pub(crate) struct Jaccard {
+    tools: Vec<BTreeSet<String>>,
+}
+
+impl Jaccard {
+    pub(crate) fn new<'a>(tools: impl Iterator<Item = &'a Tool>) -> Self {
+        let words = |tool: &Tool| words(&format!("{} {}", tool.name(), tool.description()));
+        Self { tools: tools.map(words).collect() }
+    }
+
+    pub(crate) fn scores(&self, request: &str) -> Vec<f64> {
+        let request = words(request);
+        let score = |tool: &BTreeSet<String>| {
+            let common = tool.intersection(&request).count();
+            let all = tool.len() + request.len() - common;
+            if all == 0 { 0.0 } else { common as f64 / all as f64 }
+        };
+        self.tools.iter().map(score).collect()
+    }
+}
+
+fn words(text: &str) -> BTreeSet<String> {
+    // Lower-casing is Unicode's, as in the original: the Kelvin sign becomes a k.
+    text.to_lowercase()
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Textbook BM25 (k1 = 1.2, b = 0.75) over one field: the name twice, the description and the
+/// parameters' names, stemmed and without stop words.
+#[derive(Debug)]
+pub(crate) struct Bm25 {
+    /// Term to rows and frequencies.
+    postings: HashMap<String, Vec<(usize, f64)>>,
+    lengths: Vec<f64>,
+    average: f64,
+}
+
+impl Bm25 {
+    pub(crate) fn new<'a>(tools: impl Iterator<Item = &'a Tool>) -> Self {
+        let mut postings: HashMap<String, Vec<(usize, f64)>> = HashMap::new();
+        let mut lengths = Vec::new();
+        for (row, tool) in tools.enumerate() {
+            let names = tool.parameters().map(schema_text).unwrap_or_default().names.join(" ");
+            let text = [tool.name(), tool.name(), tool.description(), &names].map(terms).concat();
+            lengths.push(text.len() as f64);
+            let mut counts: BTreeMap<String, f64> = BTreeMap::new();
+            for term in text {
+                *counts.entry(term).or_default() += 1.0;
+            }
+            for (term, count) in counts {
+                postings.entry(term).or_default().push((row, count));
+            }
+        }
+        let average = lengths.iter().sum::<f64>() / (lengths.len().max(1) as f64);
+        Self { postings, lengths, average }
+    }
+
+    pub(crate) fn scores(&self, request: &str) -> Vec<f64> {
+        const K1: f64 = 1.2;
+        const B: f64 = 0.75;
+        let mut scores = vec![0.0; self.lengths.len()];
+        let n = self.lengths.len() as f64;
+        let request: BTreeSet<String> = terms(request).into_iter().collect();
+        for term in &request {
+            let Some(postings) = self.postings.get(term) else { continue };
+            let df = postings.len() as f64;
+            let idf = (1.0 + (n - df + 0.5) / (df + 0.5)).ln();
+            for &(row, count) in postings {
+                let norm = K1 * (1.0 - B + B * self.lengths[row] / self.average);
+                scores[row] += idf * count * (K1 + 1.0) / (count + norm);
+            }
+        }
+        scores
+    }
+}
+
+/// Rows by falling score, ties in catalog order.
+pub(crate) fn by_score(scores: &[f64], keep: impl Fn(usize) -> bool) -> Vec<usize> {
+    let mut rows: Vec<usize> = (0..scores.len()).filter(|&row| keep(row)).collect();
+    rows.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
+    rows
+}
+
+/// Characters of names and descriptions: the payload that the jaccard baseline's article counts.
+pub(crate) fn payload(dataset: &Dataset, row: usize) -> usize {
+    let tool = dataset.snapshot().tool(row);
+    tool.name().chars().count() + tool.description().chars().count()
+}
