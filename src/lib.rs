@@ -85,7 +85,7 @@ pub use index::{BuildReport, Fusion, VectorCache};
 pub use lexical::FieldWeights;
 pub use score::Score;
 pub use select::{
-    Boost, Candidate, DEFAULT_K, Gate, Ineligible, Message, Outcome, Rejected, Role,
+    Boost, Candidate, DEFAULT_K, Gate, GatedBy, Ineligible, Message, Outcome, Rejected, Role,
     RuntimeContext, SelectRequest, Selection, Thresholds,
 };
 pub use session::{

@@ -74,3 +74,18 @@ impl Default for ToolPolicy {
         }
     }
 }
+
+impl ToolPolicy {
+    /// Whether the policy can keep anybody out.
+    pub fn is_restricted(&self) -> bool {
+        let lists = [
+            &self.environments,
+            &self.scopes,
+            &self.roles,
+            &self.stages,
+            &self.tenants,
+            &self.flags,
+        ];
+        !self.enabled || lists.iter().any(|list| !list.is_empty())
+    }
+}

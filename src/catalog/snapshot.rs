@@ -50,6 +50,7 @@ pub struct Snapshot {
     builtins: Builtins,
     sources: Sources,
     names: Names,
+    has_restricted_tools: bool,
 }
 
 impl Snapshot {
@@ -85,8 +86,9 @@ impl Snapshot {
             }
         }
         let tools: Vec<&Tool> = entries.iter().map(|entry| &entry.tool).collect();
+        let has_restricted_tools = tools.iter().any(|tool| tool.policy().is_restricted());
         let names = Names::of(tools.into_iter());
-        Ok(Self { version, entries, builtins, sources, names })
+        Ok(Self { version, entries, builtins, sources, names, has_restricted_tools })
     }
 
     /// Counts up by one with every published change.
@@ -143,6 +145,10 @@ impl Snapshot {
     pub(crate) fn namespaces(&self, eligible: &dyn Fn(usize) -> bool) -> BTreeSet<&str> {
         let rows = self.entries.iter().enumerate().filter(|(row, _)| eligible(*row));
         rows.map(|(_, entry)| entry.tool.namespace()).collect()
+    }
+
+    pub(crate) fn has_restricted_tools(&self) -> bool {
+        self.has_restricted_tools
     }
 
     pub(crate) fn tool(&self, row: usize) -> &Tool {

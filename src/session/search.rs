@@ -10,6 +10,9 @@ use crate::working_set::{Delta, RefuseReason, Slot};
 /// Searches that a session remembers to recognise a repeated one.
 const MAX_SEARCHES: usize = 64;
 
+/// Near tools that a reply names.
+const MAX_NEAR: usize = 3;
+
 impl Session {
     /// Carries out a search of the model: ranks, loads, and says what became of it.
     ///
@@ -84,6 +87,9 @@ impl Session {
                     hits.add(slot(&self.index, row));
                 }
             }
+            let gate = selection.thresholds.read;
+            let near = selection.rejected.iter().filter(|(near, _)| near.gate.get() >= gate);
+            hits.near = near.map(|(near, _)| near.id.clone()).take(MAX_NEAR).collect();
             if let Outcome::Ambiguous(ids) = selection.outcome {
                 hits.ambiguous.extend(ids);
             }
@@ -141,6 +147,7 @@ impl Session {
             visible,
             not_loaded,
             ambiguous,
+            near: hits.near.iter().filter_map(|id| self.found(id)).collect(),
             unknown_names: hits.unknown,
             namespaces,
             degraded: hits.degraded,
@@ -161,6 +168,8 @@ struct Hits {
     rows: Vec<Slot>,
     named: usize,
     ambiguous: Vec<ToolId>,
+    /// Kept out by the gate of their risk class alone.
+    near: Vec<ToolId>,
     unknown: Vec<String>,
     total: usize,
     degraded: Option<String>,
