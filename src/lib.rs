@@ -56,6 +56,7 @@
 
 mod adapters;
 mod catalog;
+mod config;
 mod digest;
 mod embed;
 mod engine;
@@ -74,6 +75,7 @@ pub use catalog::{
     Builtin, Catalog, CatalogDiff, DEFAULT_NAMESPACE, Listing, MAX_PROVIDER_NAME, Problem, Reader,
     Risk, Shape, Snapshot, SourceStatus, SourceUpdate, Tool, ToolBuilder, ToolId, ToolPolicy,
 };
+pub use config::{Config, EngineConfig, Fitted};
 #[cfg(feature = "onnx-hub")]
 pub use embed::HubModel;
 pub use embed::{Embedder, EmbedderProfile, Progress, StaticEmbedder};

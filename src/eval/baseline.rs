@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::dataset::Dataset;
 use crate::catalog::{Tool, schema_text};
-use crate::text::terms;
+use crate::index::cost_text;
+use crate::text::{EstimatedTokens, TokenCounter as _, terms};
 
 /// Jaccard similarity of word sets: words of the request against words of name and description.
 ///
@@ -101,4 +102,9 @@ pub(crate) fn by_score(scores: &[f64], keep: impl Fn(usize) -> bool) -> Vec<usiz
 pub(crate) fn payload(dataset: &Dataset, row: usize) -> usize {
     let tool = dataset.snapshot().tool(row);
     tool.name().chars().count() + tool.description().chars().count()
+}
+
+/// Estimated tokens of a tool's definition, as one JSON object of name, description and parameters.
+pub fn definition_tokens(tool: &Tool) -> usize {
+    EstimatedTokens.count(&cost_text(tool))
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
-use super::baseline::payload;
+use super::baseline::{definition_tokens, payload};
 use super::bootstrap::{Bootstrap, mean};
 use super::dataset::{Dataset, Query};
 use super::memory::peak_rss_mb;
@@ -15,9 +15,8 @@ use super::report::{
 use super::system::{Built, System};
 use crate::embed::Progress;
 use crate::error::{Error, ErrorKind, Result};
-use crate::index::{VectorCache, cost_text};
-use crate::select::DEFAULT_K;
-use crate::text::{EstimatedTokens, TokenCounter as _};
+use crate::index::VectorCache;
+use crate::select::{DEFAULT_K, GatedBy};
 
 /// Requests that are ranked before the clock starts.
 const WARM_UP: usize = 50;
@@ -32,7 +31,7 @@ pub struct EvalOptions {
     pub ks: Vec<usize>,
     /// How many tools are ranked for a query; what lies below counts as not ranked. Default 100.
     pub depth: usize,
-    /// Cosine thresholds of the sweep; none by default, since each is a run over all queries.
+    /// Cosine thresholds of the sweep. Default 0, 0.05, ... 0.7.
     pub thresholds: Vec<f32>,
     /// How intervals are drawn.
     pub bootstrap: Bootstrap,
@@ -48,7 +47,7 @@ impl Default for EvalOptions {
             metrics: Metric::STANDARD.to_vec(),
             ks: vec![1, 2, 3, 5, 8, 10, 15, 20, 30, 50],
             depth: 100,
-            thresholds: Vec::new(),
+            thresholds: (0..=14).map(|step| step as f32 / 20.0).collect(),
             bootstrap: Bootstrap::default(),
             misses: 20,
             miss_k: DEFAULT_K,
@@ -138,9 +137,16 @@ pub struct Rankings {
     pub build_s: f64,
     /// Microseconds from request to ranked tools, one at a time, sorted.
     pub query_us: Vec<f64>,
+    /// What the ranked tools reach at the gate; see [`Built::rank`].
+    gates: Option<Vec<Vec<f32>>>,
 }
 
 impl Rankings {
+    /// What the ranked tools of each query reach at the gate; `None` for a system without one.
+    pub(crate) fn gates(&self) -> Option<&[Vec<f32>]> {
+        self.gates.as_deref()
+    }
+
     /// The time within which `share` of the queries were ranked, in microseconds.
     pub fn query_us_at(&self, share: f64) -> f64 {
         let last = self.query_us.len().saturating_sub(1);
@@ -155,7 +161,17 @@ impl Rankings {
 /// As [`Engine::builder`](crate::Engine::builder); [`ErrorKind::Embedder`] when the model failed: a
 /// system is not measured without the arm that it is named after.
 pub fn rank(dataset: &Dataset, system: &System, depth: usize) -> Result<Rankings> {
-    let built = system.build(dataset, &mut HashMap::new(), |_| {})?;
+    rank_with(dataset, system, depth, &mut HashMap::new())
+}
+
+/// Like [`rank`], with vectors that are known already.
+pub(crate) fn rank_with(
+    dataset: &Dataset,
+    system: &System,
+    depth: usize,
+    vectors: &mut HashMap<String, VectorCache>,
+) -> Result<Rankings> {
+    let built = system.build(dataset, vectors, |_| {})?;
     rank_all(dataset, &built, depth, &mut |_| {})
 }
 
@@ -173,15 +189,20 @@ fn rank_all(
     }
     let mut query_us = Vec::with_capacity(dataset.len());
     let mut ranked = Vec::with_capacity(dataset.len());
+    let mut gates = Some(Vec::with_capacity(dataset.len()));
     for (at, query) in dataset.queries().iter().enumerate() {
         let started = Instant::now();
-        let rows = built.rank(query, depth)?;
+        let made = built.rank(query, depth)?;
         query_us.push(started.elapsed().as_secs_f64() * 1e6);
-        ranked.push(rows);
+        ranked.push(made.rows);
+        match (&mut gates, made.gates) {
+            (Some(gates), Some(reached)) => gates.push(reached),
+            _ => gates = None,
+        }
         progress(at + 1);
     }
     query_us.sort_by(f64::total_cmp);
-    Ok(Rankings { ranked, build_s: built.build_s, query_us })
+    Ok(Rankings { ranked, build_s: built.build_s, query_us, gates })
 }
 
 /// Measures `systems` on `datasets`.
@@ -353,7 +374,7 @@ impl<'a> Scene<'a> {
                 (!query.slots.is_empty()).then_some((at, query))
             })
             .collect();
-        let tokens = dataset.tools().map(|tool| EstimatedTokens.count(&cost_text(tool))).collect();
+        let tokens = dataset.tools().map(definition_tokens).collect();
         let characters = (0..dataset.n_tools()).map(|row| payload(dataset, row)).collect();
         Self { dataset, options, judged, tokens, characters }
     }
@@ -393,13 +414,13 @@ impl<'a> Scene<'a> {
             .iter()
             .map(|metric| ranks.iter().map(|ranks| metric.of(ranks)).collect())
             .collect();
-        let (no_match, wrongly_refused) = self.no_match(&built)?;
+        let (no_match, wrongly_refused) = self.no_match(&built, &rankings)?;
         let (misses, n_misses, confusions) = self.misses(&rankings.ranked, &ranks);
         let report = SystemReport {
             name: system.name().to_owned(),
             figures: BTreeMap::new(),
             sweep: self.sweep(&rankings.ranked, &ranks),
-            thresholds: self.thresholds(system, vectors)?,
+            thresholds: self.thresholds(&built, &rankings)?,
             kinds: self.groups(&ranks, |query| Some(query.kind.clone())),
             groups: self.groups(&ranks, |query| query.group.clone()),
             namespaces: self.namespaces(&ranks),
@@ -450,13 +471,23 @@ impl<'a> Scene<'a> {
         .collect()
     }
 
-    /// The gate's verdicts, when the dataset has requests that no tool fits; else only how many
-    /// requests that have a gold tool were refused.
-    fn no_match(&self, built: &Built<'_>) -> Result<(Option<NoMatch>, Option<f64>)> {
+    /// The gate's verdicts on requests that no tool fits, if the dataset has any, and the share of
+    /// the others that it refused.
+    fn no_match(
+        &self,
+        built: &Built<'_>,
+        rankings: &Rankings,
+    ) -> Result<(Option<NoMatch>, Option<f64>)> {
+        let (Some(thresholds), Some(gates)) = (built.thresholds()?, &rankings.gates) else {
+            return Ok((None, None));
+        };
+        let risk = |row: usize| self.dataset.snapshot().tool(row).policy().risk;
         let mut count = NoMatch::default();
-        for query in self.dataset.queries() {
-            let Some(admitted) = built.admitted(query, 1)? else { return Ok((None, None)) };
-            count.add(query.is_unanswerable(), admitted.is_empty());
+        for ((query, rows), gates) in self.dataset.queries().iter().zip(&rankings.ranked).zip(gates)
+        {
+            let admits =
+                rows.iter().zip(gates).any(|(&row, &gate)| gate >= thresholds.of(risk(row)));
+            count.add(query.is_unanswerable(), !admits);
         }
         let answerable = self.dataset.len() - count.unanswerable;
         let wrongly =
@@ -464,26 +495,26 @@ impl<'a> Scene<'a> {
         Ok(((count.unanswerable > 0).then_some(count), wrongly))
     }
 
-    fn thresholds(
-        &self,
-        system: &System,
-        vectors: &mut HashMap<String, VectorCache>,
-    ) -> Result<Vec<ThresholdPoint>> {
-        let Some(settings) = system.settings().filter(|settings| settings.embedder.is_some())
-        else {
+    /// What a gate that asks the same of all risk classes would let through.
+    fn thresholds(&self, built: &Built<'_>, rankings: &Rankings) -> Result<Vec<ThresholdPoint>> {
+        let (Some(thresholds), Some(gates)) = (built.thresholds()?, &rankings.gates) else {
             return Ok(Vec::new());
         };
-        let mut points = Vec::new();
-        for &threshold in &self.options.thresholds {
-            let mut gate = settings.gate.clone();
-            (gate.read, gate.write) = (Some(threshold), Some(threshold));
-            gate.destructive = Some(threshold);
-            let system = System::engine(system.name(), settings.clone().gate(gate));
-            let built = system.build(self.dataset, vectors, |_: Progress| {})?;
+        if thresholds.by != GatedBy::Cosine {
+            return Ok(Vec::new());
+        }
+        let point = |&threshold: &f32| {
             let mut count = NoMatch::default();
             let (mut recall, mut tools) = (Vec::new(), 0);
-            for query in self.dataset.queries() {
-                let admitted = built.admitted(query, DEFAULT_K)?.unwrap_or_default();
+            let queries = self.dataset.queries().iter().zip(&rankings.ranked).zip(gates);
+            for ((query, rows), gates) in queries {
+                let admitted: Vec<usize> = rows
+                    .iter()
+                    .zip(gates)
+                    .filter(|&(_, &gate)| gate >= threshold)
+                    .map(|(&row, _)| row)
+                    .take(DEFAULT_K)
+                    .collect();
                 count.add(query.is_unanswerable(), admitted.is_empty());
                 tools += admitted.len();
                 if !query.is_unanswerable() {
@@ -491,16 +522,16 @@ impl<'a> Scene<'a> {
                 }
             }
             let answerable = (self.dataset.len() - count.unanswerable).max(1) as f64;
-            points.push(ThresholdPoint {
+            ThresholdPoint {
                 threshold: f64::from(threshold),
                 recall: mean(&recall),
                 tools: tools as f64 / self.dataset.len() as f64,
                 wrongly_refused: (count.refused - count.correct) as f64 / answerable,
                 no_match_precision: count.precision(),
                 no_match_recall: count.recall(),
-            });
-        }
-        Ok(points)
+            }
+        };
+        Ok(self.options.thresholds.iter().map(point).collect())
     }
 
     fn groups(

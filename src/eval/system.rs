@@ -7,12 +7,13 @@ use std::time::Instant;
 
 use super::baseline::{Bm25, Jaccard, by_score};
 use super::dataset::{Dataset, Query};
-use crate::embed::{Embedder, EmbedderProfile, Progress};
+use crate::config::Config;
+use crate::embed::{Embedder, Progress};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::index::{Fusion, VectorCache};
 use crate::lexical::FieldWeights;
-use crate::select::{Gate, Outcome, SelectRequest};
+use crate::select::{Gate, SelectRequest, Thresholds};
 
 /// The fewest tools that a ranking lists, as far as the catalog has them: rows without any score
 /// follow the scored ones in catalog order.
@@ -36,6 +37,19 @@ impl EngineSettings {
     /// The default settings with `embedder`.
     pub fn with_embedder(embedder: impl Embedder + 'static) -> Self {
         Self { embedder: Some(Arc::new(embedder)), ..Self::default() }
+    }
+
+    /// The engine's settings in a configuration, its model loaded.
+    ///
+    /// # Errors
+    /// As [`Config::open_embedder`].
+    pub fn from_config(config: &Config) -> Result<Self> {
+        Ok(Self {
+            embedder: config.open_embedder()?,
+            fusion: config.engine.fusion,
+            weights: config.engine.fields,
+            gate: config.engine.gate.clone(),
+        })
     }
 
     /// Sets how both arms' scores become one.
@@ -68,7 +82,7 @@ impl EngineSettings {
     ) -> Result<Engine> {
         let mut builder = Engine::builder(dataset.catalog().clone());
         builder = match &self.embedder {
-            Some(embedder) => builder.embedder(Shared(Arc::clone(embedder))),
+            Some(embedder) => builder.embedder(Arc::clone(embedder)),
             None => builder.without_embedder(),
         };
         if let Some(vectors) = vectors {
@@ -89,39 +103,6 @@ impl fmt::Debug for EngineSettings {
             .field("weights", &self.weights)
             .field("gate", &self.gate)
             .finish()
-    }
-}
-
-/// An embedder that several engines use.
-struct Shared(Arc<dyn Embedder>);
-
-impl Embedder for Shared {
-    fn embed_documents(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
-        self.0.embed_documents(texts)
-    }
-
-    fn embed_queries(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
-        self.0.embed_queries(texts)
-    }
-
-    fn dimensions(&self) -> usize {
-        self.0.dimensions()
-    }
-
-    fn max_tokens(&self) -> usize {
-        self.0.max_tokens()
-    }
-
-    fn fingerprint(&self) -> String {
-        self.0.fingerprint()
-    }
-
-    fn batch_size(&self) -> usize {
-        self.0.batch_size()
-    }
-
-    fn profile(&self) -> EmbedderProfile {
-        self.0.profile()
     }
 }
 
@@ -236,6 +217,15 @@ pub(crate) struct Built<'a> {
     pub build_s: f64,
 }
 
+/// What a system made of one query.
+pub(crate) struct Ranked {
+    /// Rows, best first.
+    pub rows: Vec<usize>,
+    /// What the first rows reach at the gate, the greatest number for those that the request names;
+    /// `None` for a system without a gate. Rows past its end have no score.
+    pub gates: Option<Vec<f32>>,
+}
+
 enum BuiltKind {
     Engine(Engine),
     Jaccard(Jaccard),
@@ -246,14 +236,22 @@ enum BuiltKind {
 impl Built<'_> {
     /// At most `depth` rows for `query`, best first, those that are always sent left out; at least
     /// [`MIN_RANKED`] as far as there are so many.
-    pub(crate) fn rank(&self, query: &Query, depth: usize) -> Result<Vec<usize>> {
+    pub(crate) fn rank(&self, query: &Query, depth: usize) -> Result<Ranked> {
         let core = self.dataset.core();
         let free = |row: usize| !core.contains(&row);
+        let mut gates = None;
         let mut rows = match &self.ranker {
             BuiltKind::Engine(engine) => {
                 let snapshot = self.dataset.snapshot();
                 let ranked = engine.rank(&query.text, depth + core.len())?;
-                ranked.iter().filter_map(|c| snapshot.row(&c.id)).filter(|&row| free(row)).collect()
+                let ranked = ranked.iter().filter_map(|candidate| {
+                    let row = snapshot.row(&candidate.id).filter(|&row| free(row))?;
+                    let gate = if candidate.is_named() { f32::MAX } else { candidate.gate.get() };
+                    Some((row, gate))
+                });
+                let (rows, reached): (Vec<usize>, Vec<f32>) = ranked.take(depth).unzip();
+                gates = Some(reached);
+                rows
             }
             BuiltKind::Jaccard(jaccard) => by_score(&jaccard.scores(&query.text), free),
             BuiltKind::Bm25(bm25) => {
@@ -274,20 +272,14 @@ impl Built<'_> {
                 }
             }
         }
-        Ok(rows)
+        Ok(Ranked { rows, gates })
     }
 
-    /// The rows that the gate admits among the best `k`; `None` for a system without a gate.
-    pub(crate) fn admitted(&self, query: &Query, k: usize) -> Result<Option<Vec<usize>>> {
+    /// The thresholds of the gate; `None` for a system without one.
+    pub(crate) fn thresholds(&self) -> Result<Option<Thresholds>> {
         let BuiltKind::Engine(engine) = &self.ranker else { return Ok(None) };
-        let selection = engine.select(&SelectRequest::new(query.text.as_str()).k(k))?;
-        let snapshot = self.dataset.snapshot();
-        Ok(Some(match selection.outcome {
-            Outcome::Found | Outcome::Ambiguous(_) => {
-                selection.candidates.iter().filter_map(|c| snapshot.row(&c.id)).collect()
-            }
-            Outcome::NoMatch | Outcome::NotNeeded => Vec::new(),
-        }))
+        // Any request tells.
+        Ok(Some(engine.select(&SelectRequest::new("tools").k(1))?.thresholds))
     }
 
     /// Why the dense arm is not at work although it should be.

@@ -102,7 +102,7 @@ fn requests_that_nothing_fits_are_judged_by_the_gate() {
     )
     .unwrap();
     let mut gate = Gate::default();
-    (gate.read, gate.coverage) = (Some(0.35), 0.5);
+    gate.read = Some(0.35);
     let settings = EngineSettings::with_embedder(StaticEmbedder::bundled()).gate(gate);
     let systems = [System::engine("gated", settings)];
     let report = evaluate(&[set], &systems, &EvalOptions::default(), &mut |_| {}).unwrap();

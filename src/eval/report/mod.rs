@@ -1,8 +1,13 @@
 //! What was measured, for machines; its texts are beside it.
 
+mod chart;
+mod html;
+mod markdown;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
+pub(crate) use markdown::short;
 use serde::{Deserialize, Serialize};
 
 use super::bootstrap::{Bootstrap, Estimate, mean};
