@@ -48,7 +48,14 @@ pub(crate) fn run(eval: Eval, output: &mut Output) -> anyhow::Result<Outcome> {
     if output.json {
         output.json(&report)?;
     } else if eval.markdown {
-        output.raw(&format!("# {title}\n\n{}", report.to_markdown()));
+        // A table without the command that made it cannot be made again.
+        let typed: Vec<String> = std::env::args().skip(1).collect();
+        output.raw(&format!(
+            "# {title}\n\nMade by `toolrack {}` (toolrack {}).\n\n{}",
+            typed.join(" "),
+            report.toolrack,
+            report.to_markdown()
+        ));
     } else {
         text(&report, output);
     }

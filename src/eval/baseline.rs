@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::dataset::Dataset;
 use crate::catalog::{Tool, schema_text};
 use crate::index::cost_text;
-use crate::text::{EstimatedTokens, TokenCounter as _, terms};
+use crate::text::{EstimatedTokens, TokenCounter as _};
 
 /// Jaccard similarity of word sets: words of the request against words of name and description.
 ///
@@ -43,7 +43,9 @@ fn words(text: &str) -> BTreeSet<String> {
 }
 
 /// Textbook BM25 (k1 = 1.2, b = 0.75) over one field: the name twice, the description and the
-/// parameters' names, stemmed and without stop words.
+/// parameters' names, lightly stemmed and without stop words.
+///
+/// It has a tokeniser of its own: a baseline that moves with what it is compared with is none.
 #[derive(Debug)]
 pub(crate) struct Bm25 {
     /// Term to rows and frequencies.
@@ -58,7 +60,8 @@ impl Bm25 {
         let mut lengths = Vec::new();
         for (row, tool) in tools.enumerate() {
             let names = tool.parameters().map(schema_text).unwrap_or_default().names.join(" ");
-            let text = [tool.name(), tool.name(), tool.description(), &names].map(terms).concat();
+            let text =
+                [tool.name(), tool.name(), tool.description(), &names].map(plain_terms).concat();
             lengths.push(text.len() as f64);
             let mut counts: BTreeMap<String, f64> = BTreeMap::new();
             for term in text {
@@ -77,7 +80,7 @@ impl Bm25 {
         const B: f64 = 0.75;
         let mut scores = vec![0.0; self.lengths.len()];
         let n = self.lengths.len() as f64;
-        let request: BTreeSet<String> = terms(request).into_iter().collect();
+        let request: BTreeSet<String> = plain_terms(request).into_iter().collect();
         for term in &request {
             let Some(postings) = self.postings.get(term) else { continue };
             let df = postings.len() as f64;
@@ -89,6 +92,46 @@ impl Bm25 {
         }
         scores
     }
+}
+
+/// Words that every list of stop words has.
+const STOP_WORDS: [&str; 62] = [
+    "a", "about", "all", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by",
+    "can", "could", "did", "do", "does", "for", "from", "had", "has", "have", "he", "her", "his",
+    "how", "i", "if", "in", "is", "it", "its", "me", "my", "of", "on", "or", "our", "please",
+    "she", "so", "that", "the", "their", "them", "then", "there", "they", "this", "to", "was",
+    "we", "were", "what", "which", "will", "with", "would", "you", "your",
+];
+
+/// Words in lower case, cut at humps, without stop words and English endings.
+fn plain_terms(text: &str) -> Vec<String> {
+    let mut spaced = String::with_capacity(text.len());
+    let mut before = ' ';
+    for c in text.chars() {
+        if before.is_lowercase() && c.is_uppercase() {
+            spaced.push(' ');
+        }
+        spaced.push(c);
+        before = c;
+    }
+    spaced
+        .to_lowercase()
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty() && !STOP_WORDS.contains(word))
+        .map(|word| stem(word).to_owned())
+        .collect()
+}
+
+/// `word` without a plural or verb ending that leaves at least three letters.
+fn stem(word: &str) -> &str {
+    for ending in ["ies", "ing", "es", "ed", "s"] {
+        let Some(rest) = word.strip_suffix(ending) else { continue };
+        let whole = ending == "s" && rest.ends_with('s');
+        if rest.len() >= 3 && !whole {
+            return rest;
+        }
+    }
+    word
 }
 
 /// Rows by falling score, ties in catalog order.

@@ -79,8 +79,8 @@ impl ReplaySetting {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Intent {
-    /// The first sentence of the tool's description: a model that knows what it needs, hence an
-    /// upper bound of what is rescued. The default.
+    /// The first sentence of the tool's description that no other tool has: a model that knows what
+    /// it needs, hence an upper bound of what is rescued. The default.
     #[default]
     Description,
     /// The turn's message again: a lower bound.
@@ -388,6 +388,7 @@ struct Scene<'a> {
     intent: Intent,
     tokens: Vec<usize>,
     bytes: Vec<usize>,
+    own_words: Vec<String>,
 }
 
 impl<'a> Scene<'a> {
@@ -401,6 +402,7 @@ impl<'a> Scene<'a> {
             intent,
             tokens: dataset.tools().map(definition_tokens).collect(),
             bytes: dataset.tools().map(bytes).collect(),
+            own_words: own_words(dataset),
         }
     }
 
@@ -481,7 +483,7 @@ impl<'a> Scene<'a> {
         }
         let intent = match self.intent {
             Intent::Message => message.to_owned(),
-            Intent::Description => own_words(self.dataset.snapshot().tool(row)),
+            Intent::Description => self.own_words[row].clone(),
         };
         session.find_tool(&FindRequest::new(intent))?;
         Ok(Some(self.session_list(session)))
@@ -613,15 +615,24 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// What somebody who needs a tool would say: the first sentence of its description, or its name in
-/// words where it has none.
-fn own_words(tool: &crate::catalog::Tool) -> String {
-    let text = tool.description().trim();
-    let end = text.find(['.', '\n']).unwrap_or(text.len());
-    let sentence = text[..end].trim();
-    if sentence.is_empty() {
-        tool.name().replace(['_', '-', '.'], " ")
-    } else {
-        sentence.to_owned()
+/// What somebody who needs each tool would say: the first sentence of its description that no other
+/// tool has, or its name in words.
+fn own_words(dataset: &Dataset) -> Vec<String> {
+    let sentences = |text: &str| -> Vec<String> {
+        let parts = text.split_inclusive(['.', '\n', ':']);
+        let parts = parts.map(|part| part.trim().trim_end_matches(['.', ':']).trim().to_owned());
+        parts.filter(|part| part.split_whitespace().count() > 1).collect()
+    };
+    let mut times: HashMap<String, usize> = HashMap::new();
+    for tool in dataset.tools() {
+        for sentence in sentences(tool.description()) {
+            *times.entry(sentence).or_default() += 1;
+        }
     }
+    let own = |tool: &crate::catalog::Tool| {
+        let mut list = sentences(tool.description()).into_iter();
+        let found = list.find(|sentence| times.get(sentence) == Some(&1));
+        found.unwrap_or_else(|| tool.name().replace(['_', '-', '.', '/'], " "))
+    };
+    dataset.tools().map(own).collect()
 }

@@ -9,10 +9,16 @@
     unreachable_pub
 )]
 
+#[cfg(feature = "cli")]
+mod cli;
 mod eval_dataset;
+mod eval_html;
+mod eval_lint;
 mod eval_metrics;
+mod eval_replay;
 mod eval_shared;
 mod eval_systems;
+mod eval_tune;
 #[cfg(feature = "onnx")]
 mod onnx;
 mod static_model;

@@ -23,12 +23,13 @@ impl Report {
              <a class=skip href=#main>Skip to the charts</a><h1>{0}</h1>",
             escape(title)
         );
+        let several = self.datasets.len();
         let queries: usize = self.datasets.iter().map(|dataset| dataset.n_queries).sum();
         let _ = write!(
             out,
-            "<p class=dim>{} datasets, {queries} queries, toolrack {}; intervals hold 95 % of {} \
+            "<p class=dim>{}, {queries} queries, toolrack {}; intervals hold 95 % of {} \
              resampled means (seed {}).</p>",
-            self.datasets.len(),
+            if several == 1 { "1 dataset".to_owned() } else { format!("{several} datasets") },
             escape(&self.toolrack),
             self.bootstrap.samples,
             self.bootstrap.seed
