@@ -433,7 +433,7 @@ fn read_catalog(folder: &Path) -> Result<(PathBuf, Catalog)> {
 
 /// Whether the listing marks a tool as always sent.
 fn is_core(tool: &Tool) -> bool {
-    tool.unknown_field("core").is_some_and(|value| value == "true")
+    tool.original_field("core").is_some_and(|value| value == "true")
 }
 
 /// From the names in a dataset's files to rows.

@@ -45,6 +45,7 @@ impl Session {
         }
         let mut delta = self.set.admit_found(&visible);
         delta.extend(self.set.admit_found(&new));
+        delta.admitted.iter().for_each(|(id, _)| self.unseen.add(id.clone()));
         let reply = self.reply(request, hits, &visible, &delta, repeated);
         self.pending.extend(delta);
         Ok(reply)
@@ -119,7 +120,7 @@ impl Session {
             hits.ambiguous.iter().filter_map(|id| self.found(id)).collect();
         let status = if repeated {
             FindStatus::Repeated
-        } else if self.visible().meta_tool().is_none() && loaded.is_empty() {
+        } else if self.list().meta_tool().is_none() && loaded.is_empty() {
             FindStatus::NothingLeft
         } else if nothing {
             FindStatus::NothingFound

@@ -25,7 +25,7 @@ fn page() -> String {
 }
 
 /// A browser on the path; `None`, with a note, when there is none. With
-/// `TOOLRACK_REQUIRE_BROWSER=1` that is a failure.
+/// `TOOLRACK_REQUIRE_CHROMIUM=1` that is a failure.
 fn browser() -> Option<PathBuf> {
     let names = ["chromium", "chromium-browser", "google-chrome", "chrome"];
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -33,7 +33,7 @@ fn browser() -> Option<PathBuf> {
         .flat_map(|folder| names.map(|name| folder.join(name)))
         .find(|file| file.is_file());
     if found.is_none() {
-        let required = std::env::var("TOOLRACK_REQUIRE_BROWSER").is_ok_and(|value| value == "1");
+        let required = std::env::var("TOOLRACK_REQUIRE_CHROMIUM").is_ok_and(|value| value == "1");
         assert!(!required, "no browser is on the path");
         eprintln!("SKIPPED the_page_opens_in_a_browser: no Chromium is on the path");
     }

@@ -9,6 +9,7 @@
     unreachable_pub
 )]
 
+mod adapters;
 #[cfg(feature = "cli")]
 mod cli;
 mod eval_dataset;
@@ -19,6 +20,10 @@ mod eval_replay;
 mod eval_shared;
 mod eval_systems;
 mod eval_tune;
+mod eviction;
+mod invoice_example;
+mod layers;
 #[cfg(feature = "onnx")]
 mod onnx;
+mod readme;
 mod static_model;
