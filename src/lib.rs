@@ -63,10 +63,12 @@
 mod adapters;
 mod calibration;
 mod catalog;
+mod config;
 mod digest;
 mod embed;
 mod engine;
 mod error;
+pub mod eval;
 mod handlers;
 mod index;
 mod lexical;
@@ -86,6 +88,7 @@ pub use catalog::{
     MAX_PROVIDER_NAME, Problem, Reader, Risk, Shape, Snapshot, SourceStatus, SourceUpdate, Tool,
     ToolBuilder, ToolId, ToolPolicy, TrustPolicy, VisibleTool, Withheld, WithheldReason,
 };
+pub use config::{Config, EngineConfig, Fitted};
 #[cfg(feature = "onnx-hub")]
 pub use embed::HubModel;
 pub use embed::{Embedder, EmbedderProfile, Progress, StaticEmbedder};

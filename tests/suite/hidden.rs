@@ -38,7 +38,7 @@ fn mark(tool: usize) -> String {
 }
 
 fn pick<'a>(random: &mut u64, list: &[&'a str]) -> Vec<&'a str> {
-    list.iter().filter(|_| next(random) % 4 == 0).copied().collect()
+    list.iter().filter(|_| next(random).is_multiple_of(4)).copied().collect()
 }
 
 /// A small generator, so that a catalog follows from its number.
@@ -63,7 +63,7 @@ fn build(number: u64) -> Marked {
             "examples": [format!("please {verb} the {thing} {mark}")],
             "parameters": {"type": "object", "properties": {
                 format!("{mark}_key"): {"type": "string", "description": format!("the {mark}")}}},
-            "enabled": next(&mut random) % 8 != 0,
+            "enabled": !next(&mut random).is_multiple_of(8),
             "scopes": pick(&mut random, &["s1", "s2"]),
             "roles": pick(&mut random, &["r1", "r2"]),
             "stages": pick(&mut random, &["draft", "final"]),

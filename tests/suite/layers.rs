@@ -13,6 +13,9 @@ const LAYERS: &[&[&str]] = &[
     &["working_set"],
     &["session", "engine"],
     &["adapters", "handlers", "selector", "calibration"],
+    &["config"],
+    &["eval"],
+    &["cli"],
 ];
 
 fn layer(module: &str) -> usize {

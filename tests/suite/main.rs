@@ -10,6 +10,16 @@
 )]
 
 mod adapters;
+#[cfg(feature = "cli")]
+mod cli;
+mod eval_dataset;
+mod eval_html;
+mod eval_lint;
+mod eval_metrics;
+mod eval_replay;
+mod eval_shared;
+mod eval_systems;
+mod eval_tune;
 mod eviction;
 mod hidden;
 mod intent;
