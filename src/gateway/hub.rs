@@ -101,6 +101,7 @@ impl Hub {
 
     /// Ends everything and waits until all processes have left.
     pub(crate) async fn close(&self) {
+        self.keep_pins();
         for session in self.sessions.all() {
             self.keep_state(&session);
         }
@@ -139,6 +140,7 @@ impl Hub {
                 changed = catalog.changed() => if changed.is_err() { return },
                 () = self.end.cancelled() => return,
             }
+            self.keep_pins();
             let settled = self.is_settled();
             for session in self.sessions.all() {
                 let refreshed = session.run.with(move |run| run.refresh(settled)).await;
@@ -147,6 +149,13 @@ impl Hub {
                 }
                 self.announce(&session).await;
             }
+        }
+    }
+
+    /// Stores how definitions looked when they were first seen, if changed ones are withheld.
+    fn keep_pins(&self) {
+        if let Some(file) = self.state.as_ref().filter(|_| self.settings.trust.pin_new) {
+            file.put_pins(&self.engine.snapshot().trust().pins);
         }
     }
 

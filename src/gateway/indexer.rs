@@ -186,7 +186,15 @@ fn note(engine: &Engine, update: &Update, outcome: Result<()>) {
             }
         }
     });
+    let withheld = snapshot.withheld().filter(|held| held.source == name);
+    let withheld: Vec<String> = withheld
+        .map(|held| format!("{held}; to accept it pin \"{}\": \"{}\"", held.tool, held.hash))
+        .collect();
+    update.upstream.with_status(|status| status.withheld = withheld.clone());
     let status = update.upstream.status();
+    for problem in &withheld {
+        tracing::warn!(server = name, "{problem}");
+    }
     for problem in &status.problems {
         tracing::warn!(server = name, "{problem}");
     }

@@ -49,7 +49,7 @@ pub use settings::{Mode, Restart, ServerSettings, Settings, Timeouts};
 pub use tokens::{Token, Tokens};
 pub use upstream::{UpstreamState, UpstreamStatus};
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, TrustPolicy};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use downstream::Downstream;
@@ -99,6 +99,16 @@ impl Gateway {
     pub fn new(engine: Engine, config: Config, options: &Options) -> Result<Self> {
         let tokens = options.tokens.as_ref().map(Tokens::read).transpose()?.map(Arc::new);
         let state = options.state.as_deref().map(StateFile::open).transpose()?;
+        let mut trust = config.settings.trust.clone();
+        if trust != TrustPolicy::default() {
+            if let Some(state) = &state {
+                // What the operator accepted in the configuration goes before what was seen.
+                for (tool, hash) in state.pins() {
+                    trust.pins.entry(tool).or_insert(hash);
+                }
+            }
+            engine.set_trust(trust)?;
+        }
         Ok(Self { hub: Hub::new(engine, config, options.mode, state), tokens })
     }
 

@@ -8,10 +8,9 @@ use super::settings::Mode;
 use crate::catalog::{Tool, ToolId, VisibleTool};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
-use crate::select::policy;
+use crate::select::{TokenFigures, policy};
 use crate::session::{
-    Authorized, Call, FindReply, FindRequest, Session, SessionOptions, SessionState, TokenFigures,
-    Verdict,
+    Authorized, Call, FindReply, FindRequest, Session, SessionOptions, SessionState, Verdict,
 };
 
 /// Tools that a bridged client may have found at once: its list does not grow with them.

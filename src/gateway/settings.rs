@@ -6,8 +6,11 @@ use std::time::Duration;
 use globset::{Glob, GlobMatcher};
 use serde::{Deserialize, Serialize};
 
+use super::config::format;
 use super::section::Section;
-use crate::catalog::Risk;
+use crate::catalog::{Risk, ToolId, TrustPolicy};
+#[cfg(doc)]
+use crate::error::ErrorKind;
 use crate::error::Result;
 use crate::session::SessionOptions;
 
@@ -45,6 +48,11 @@ pub struct Settings {
     pub hosts: Vec<String>,
     /// `origins`: web origins besides loopback that may call.
     pub origins: Vec<String>,
+    /// `quarantine`: whether a tool whose definition changes after it was first seen is withheld
+    /// until its new hash stands in `pinned`. With a state file that holds over restarts.
+    /// `flagged`: whether tools with hidden or instructing text are withheld alike. `pinned`: hashes
+    /// of accepted definitions by `server/tool`. Both are off by default.
+    pub trust: TrustPolicy,
     /// `servers`: settings of single servers.
     pub servers: BTreeMap<String, ServerSettings>,
     /// `allow`, `deny`, `risk`, `timeouts`, `restart` for all servers.
@@ -117,7 +125,7 @@ impl Settings {
     pub(super) fn read(section: &Section<'_>) -> Result<Self> {
         let mut known =
             vec!["mode", "core", "limit", "budget", "find", "whole", "idle", "hosts", "origins"];
-        known.push("servers");
+        known.extend(["servers", "quarantine", "flagged", "pinned"]);
         known.extend(SERVER_KEYS);
         section.only(&known)?;
         let plain = |_: &str| None;
@@ -132,6 +140,16 @@ impl Settings {
             session.find_limit = limit;
         }
         session.pass_through = section.count("whole", 0)?;
+
+        let mut trust = TrustPolicy::default();
+        trust.pin_new = section.boolean("quarantine")?.unwrap_or(false);
+        trust.withhold_flagged = section.boolean("flagged")?.unwrap_or(false);
+        for (tool, hash) in section.string_map("pinned", &plain)? {
+            let tool: ToolId = tool.parse().map_err(|_| {
+                section.error(&format!("pins '{tool}', which is no tool: write server/tool"))
+            })?;
+            trust.pins.insert(tool, hash);
+        }
 
         let general = ServerSettings::read(section, &ServerSettings::default(), true)?;
         let mut servers = BTreeMap::new();
@@ -149,9 +167,25 @@ impl Settings {
             idle: section.seconds("idle")?,
             hosts: section.strings("hosts", &plain)?.unwrap_or_default(),
             origins: section.strings("origins", &plain)?.unwrap_or_default(),
+            trust,
             servers,
             general,
         })
+    }
+
+    /// The settings in a table `gateway` of the TOML configuration, which errors call `place`: the
+    /// same keys as in the section `toolrack`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Format`], naming the key.
+    pub fn from_toml(table: &toml::Table, place: &str) -> Result<Self> {
+        let unreadable = || format(format!("{place}: the table 'gateway' holds a date: remove it"));
+        let value = serde_json::to_value(table).map_err(|_| unreadable())?;
+        let root = serde_json::Map::from_iter([("gateway".to_owned(), value)]);
+        match Section::root(&root, place).section("gateway")? {
+            Some(section) => Self::read(&section),
+            None => Ok(Self::default()),
+        }
     }
 
     /// What holds for the server called `name`.

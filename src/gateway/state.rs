@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::catalog::ToolId;
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::SessionState;
 
@@ -28,6 +29,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Stored {
     format: u32,
+    /// Hashes of the definitions as they were first seen, when changed ones are withheld.
+    #[serde(default)]
+    pins: BTreeMap<ToolId, String>,
     sessions: BTreeMap<String, Entry>,
 }
 
@@ -91,6 +95,20 @@ impl StateFile {
         let stored = self.lock();
         let entry = stored.sessions.get(key).filter(|entry| entry.owner.as_deref() == owner)?;
         entry.state.clone()
+    }
+
+    /// The definitions as they were first seen.
+    pub(crate) fn pins(&self) -> BTreeMap<ToolId, String> {
+        self.lock().pins.clone()
+    }
+
+    pub(crate) fn put_pins(&self, pins: &BTreeMap<ToolId, String>) {
+        let mut stored = self.lock();
+        if stored.pins != *pins {
+            stored.pins.clone_from(pins);
+            drop(stored);
+            self.changed.notify_one();
+        }
     }
 
     /// Whose session `key` is; `None` when there is no such session.

@@ -20,7 +20,7 @@ what it found. Look before you say that something cannot be done.";
 
 /// The tools of the gateway itself, constant bytes for a mode.
 pub(crate) fn own_tools(mode: Mode, find: &str) -> Vec<McpTool> {
-    let meta = MetaTool::named(find);
+    let meta = MetaTool::new(find, false);
     let find_text = match mode {
         Mode::List => meta.description.replace(
             "Loaded tools are in your list from your next message on.",
@@ -74,7 +74,7 @@ fn tool(name: &str, description: &str, schema: &str, annotations: ToolAnnotation
 
 /// A tool of the catalog as MCP lists it, with everything that its server said of it.
 pub(crate) fn definition(tool: &Tool, name: &str) -> McpTool {
-    let original = tool.original_in(Shape::Mcp, name);
+    let original = tool.original_in(Shape::Mcp, name, &[], &[]);
     if let Some(definition) = original.and_then(|raw| serde_json::from_str(raw.get()).ok()) {
         return definition;
     }

@@ -3,7 +3,8 @@
 use super::gate::{Gate, GatedBy, Thresholds};
 use super::policy::Eligible;
 use super::request::SelectRequest;
-use super::selection::{Boost, Candidate, Outcome, Rejected, Selection};
+use super::scorer::{self, Scorer};
+use super::selection::{Boost, Candidate, Outcome, Rejected, Selection, TokenFigures};
 use crate::catalog::{Risk, ToolId};
 use crate::embed::EmbedderProfile;
 use crate::error::{Result, invalid_setting};
@@ -16,6 +17,8 @@ pub(crate) struct Ranker<'a> {
     pub index: &'a ToolIndex,
     pub fusion: Fusion,
     pub gate: &'a Gate,
+    /// What ranks in place of both arms.
+    pub scorer: Option<&'a dyn Scorer>,
 }
 
 /// A candidate with its row and the gate's verdict.
@@ -32,14 +35,15 @@ pub(crate) struct Ranking {
     pub ranked: Vec<Ranked>,
     /// Whether a name in the request stands for several tools.
     pub ambiguous_name: bool,
-    /// Eligible rows that pass the gate.
-    pub n_fitting: usize,
+    /// Eligible rows that are named or pass the gate, if they were to be counted.
+    pub n_fitting: Option<usize>,
     pub thresholds: Thresholds,
     pub degraded: Option<String>,
 }
 
 impl Ranker<'_> {
-    /// The `k` best eligible rows for each intent, besides those that the intent names.
+    /// The `k` best eligible rows for each intent, besides those that the intent names. With `gated`
+    /// they are the `k` best that the gate lets in and the `k` best that it keeps out.
     ///
     /// Rows whose scores are zero in every arm are never ranked.
     pub(crate) fn rank(
@@ -47,15 +51,24 @@ impl Ranker<'_> {
         request: &SelectRequest,
         eligible: &Eligible,
         k: usize,
+        gated: bool,
     ) -> Result<Vec<Ranking>> {
+        let mut failure = None;
+        if let Some(scorer) = self.scorer {
+            match scorer::rank(self, scorer, request, eligible, k, gated) {
+                Ok(rankings) => return Ok(rankings),
+                Err(error) => failure = Some(error.to_string()),
+            }
+        }
         let queries = request.queries();
-        let use_dense = !matches!(self.fusion, Fusion::LexicalOnly);
+        let use_dense = !matches!(self.fusion, Fusion::LexicalOnly) && failure.is_none();
         let arms = self.index.score(&queries, eligible.mask(), use_dense)?;
         let profile = self.index.embedder.as_ref().map(|embedder| embedder.profile());
         let profile = profile.unwrap_or_default();
         let rankings = request.intents.iter().zip(arms).enumerate();
         Ok(rankings
-            .map(|(intent, (text, arms))| {
+            .map(|(intent, (text, mut arms))| {
+                arms.degraded = arms.degraded.or_else(|| failure.clone());
                 let is_keyword_list = is_keyword_list(text, KEYWORDS);
                 let judged = Judged {
                     ranker: self,
@@ -65,14 +78,14 @@ impl Ranker<'_> {
                     intent,
                     is_keyword_list,
                 };
-                judged.rank(text, k)
+                judged.rank(text, k, gated)
             })
             .collect())
     }
 
     /// The selection of `request`: intents take turns until `k` admitted tools are together.
     pub(crate) fn select(&self, request: &SelectRequest, eligible: &Eligible) -> Result<Selection> {
-        let rankings = self.rank(request, eligible, request.k)?;
+        let rankings = self.rank(request, eligible, request.k, true)?;
         let Some(thresholds) = rankings.first().map(|ranking| ranking.thresholds) else {
             return Err(invalid_setting("the request holds no intent: say what is wanted"));
         };
@@ -83,8 +96,10 @@ impl Ranker<'_> {
             degraded: rankings.iter().find_map(|ranking| ranking.degraded.clone()),
             catalog_version: self.index.snapshot.version(),
             eligible: eligible.count(),
-            total: rankings.iter().map(|ranking| ranking.n_fitting).max().unwrap_or(0),
+            total: rankings.iter().filter_map(|ranking| ranking.n_fitting).max().unwrap_or(0),
             thresholds,
+            tokens: TokenFigures::default(),
+            intent: None,
         };
         let ambiguous = self.ambiguous(&rankings);
         let mut taken: Vec<usize> = Vec::new();
@@ -151,6 +166,23 @@ impl Ranker<'_> {
     }
 }
 
+/// The `k` best of the admitted rows and the `k` best of the others, together best first, and how
+/// many are admitted in all.
+///
+/// A row that the gate keeps out takes no place of one that it lets in.
+pub(super) fn best_of_both(
+    scored: impl Iterator<Item = (usize, Score)>,
+    k: usize,
+    admits: impl Fn(usize) -> bool,
+) -> (Vec<usize>, usize) {
+    let (admitted, others): (Vec<_>, Vec<_>) = scored.partition(|(row, _)| admits(*row));
+    let n_admitted = admitted.len();
+    let mut best = top_k(admitted.into_iter(), k);
+    best.extend(top_k(others.into_iter(), k));
+    best.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+    (best.into_iter().map(|(row, _)| row).collect(), n_admitted)
+}
+
 /// One intent's scores, on the way to its ranking.
 struct Judged<'a> {
     ranker: &'a Ranker<'a>,
@@ -167,12 +199,12 @@ const KEYWORDS: usize = 4;
 const KEYWORD_COVERAGE: f32 = 0.3;
 
 impl Judged<'_> {
-    fn rank(self, text: &str, k: usize) -> Ranking {
+    fn rank(&self, text: &str, k: usize, gated: bool) -> Ranking {
         let is_eligible = |row: usize| self.eligible.contains(row);
         let (cosines, lexical) = (self.arms.cosines.as_deref(), &self.arms.lexical.score);
         let fused = self.ranker.fusion.fuse(cosines, lexical, &is_eligible, self.profile);
-        let gated = self.arms.cosines.is_some().then_some(self.profile);
-        let thresholds = self.ranker.gate.thresholds(gated);
+        let profile = self.arms.cosines.is_some().then_some(self.profile);
+        let thresholds = self.ranker.gate.thresholds(profile);
         let mentions = self.ranker.index.snapshot.names().mentions(text, &is_eligible);
         let ranked = |row: usize, named: bool| Ranked {
             row,
@@ -186,17 +218,20 @@ impl Judged<'_> {
             .copied()
             .enumerate()
             .filter(|(row, _)| is_ranked(*row) && !mentions.rows.contains(row));
-        best.extend(top_k(scored, k).into_iter().map(|(row, _)| ranked(row, false)));
-        let n_fitting = (0..fused.len())
-            .filter(|row| mentions.rows.contains(row) || is_ranked(*row))
-            .filter(|row| mentions.rows.contains(row) || self.judge(*row, &thresholds).is_none())
-            .count();
+        let (rows, n_fitting) = if gated {
+            let admits = |row: usize| self.judge(row, &thresholds).is_none();
+            let (rows, n_admitted) = best_of_both(scored, k, admits);
+            (rows, Some(mentions.rows.len() + n_admitted))
+        } else {
+            (top_k(scored, k).into_iter().map(|(row, _)| row).collect(), None)
+        };
+        best.extend(rows.into_iter().map(|row| ranked(row, false)));
         Ranking {
             ranked: best,
             ambiguous_name: mentions.ambiguous,
             n_fitting,
             thresholds,
-            degraded: self.arms.degraded,
+            degraded: self.arms.degraded.clone(),
         }
     }
 
@@ -237,8 +272,12 @@ impl Judged<'_> {
             asked = match thresholds.by {
                 GatedBy::Cosine => thresholds.destructive,
                 // Out of reach: words come to 1.6 at most below that coverage.
-                GatedBy::Words => 3.0,
+                GatedBy::Words | GatedBy::Scorer => 3.0,
             };
+        }
+        let covers = self.arms.lexical.coverage[row] >= thresholds.coverage;
+        if covers && self.ranker.risk(row) < Risk::Destructive {
+            return None;
         }
         let reaches = self.reaches(row, thresholds);
         (reaches < asked).then_some(Rejected::BelowThreshold { reaches, asked })

@@ -3,37 +3,39 @@
 mod asynchronous;
 mod authorize;
 mod find_tool;
+mod lookup;
 mod options;
 mod search;
 mod state;
 mod turn;
 mod visible;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub use asynchronous::AsyncSession;
 pub use authorize::{Authorized, Call, Refusal, RefusalKind, Verdict};
-pub(crate) use find_tool::first_line;
-pub use find_tool::{FindReply, FindRequest, FindStatus, FoundTool};
+pub use find_tool::{Definition, FindReply, FindRequest, FindStatus, FoundTool};
 pub use options::{FIND_TOOL, SessionOptions};
 pub use state::{RestoreReport, SessionState};
 pub use turn::{Turn, TurnInput};
 use visible::{BuiltinJson, VisibleInner};
-pub use visible::{Entry, MetaTool, TokenFigures, Visible};
+pub use visible::{Entry, MetaTool, Visible};
 
-use crate::catalog::{Snapshot, Tool, ToolId};
+use crate::catalog::{Snapshot, Tool, ToolId, VisibleTool};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{ToolIndex, definition_text};
-use crate::select::policy;
-use crate::select::{Eligible, Message, RuntimeContext, SelectRequest};
+use crate::select::{Eligible, Message, RuntimeContext, SelectRequest, TokenFigures, first_line};
 use crate::text::TokenCount;
-use crate::working_set::{Delta, Slot, WorkingSet};
+use crate::working_set::{Delta, ListOrder, Slot, WorkingSet};
 
 /// Messages that a session remembers for its requests.
 const MAX_RECENT: usize = 6;
 /// Bytes of a remembered message.
 const MAX_RECENT_TEXT: usize = 4 * 1024;
+
+/// Bytes of a tool's line in a reply.
+const SUMMARY: usize = 120;
 
 /// One run of an agent.
 ///
@@ -96,24 +98,44 @@ pub struct Session {
     searches: Vec<(String, Vec<ToolId>)>,
     /// Tools whose definition the model was given in a reply.
     briefed: Vec<ToolId>,
+    /// Tools that came in since a list was last taken: the model was not shown them yet.
+    unseen: Unseen,
+}
+
+/// Tools that are in the list but in none that was taken.
+///
+/// Taking a list needs no `&mut`, as reading should not; hence the lock, which nobody contends.
+#[derive(Debug, Default)]
+struct Unseen(Mutex<Vec<ToolId>>);
+
+impl Unseen {
+    fn add(&self, id: ToolId) {
+        self.list().push(id);
+    }
+
+    fn remove(&self, id: &ToolId) {
+        self.list().retain(|other| other != id);
+    }
+
+    fn clear(&self) {
+        self.list().clear();
+    }
+
+    fn contains(&self, id: &ToolId) -> bool {
+        self.list().contains(id)
+    }
+
+    fn list(&self) -> std::sync::MutexGuard<'_, Vec<ToolId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Session {
     pub(crate) fn open(engine: Engine, options: SessionOptions) -> Result<Self> {
         options.validate()?;
         let index = engine.index();
-        let eligible = Eligible::of(&index.snapshot, &options.context);
-        let meta = MetaTool::named(&options.meta_tool);
-        if index.snapshot.names().by_provider(&meta.name).is_some() {
-            return Err(Error::new(
-                ErrorKind::InvalidSetting,
-                format!(
-                    "a tool of the catalog is called '{}' like the meta-tool: give the meta-tool \
-                     another name or the tool a namespace",
-                    meta.name
-                ),
-            ));
-        }
+        let eligible = reach(&index, &options);
+        let meta = MetaTool::new(&options.meta_tool, options.compressed.is_some());
         let meta_tokens = engine.token_counter().count(&definition_text(
             &meta.name,
             &meta.description,
@@ -148,6 +170,7 @@ impl Session {
             pending: Delta::default(),
             searches: Vec::new(),
             briefed: Vec::new(),
+            unseen: Unseen::default(),
             options,
         };
         let pinned = session.options.pinned.clone();
@@ -246,11 +269,14 @@ impl Session {
         let recent = input.recent.unwrap_or_else(|| self.recent.clone());
         let (mut selection, mut retrieved) = (None, Vec::new());
         if !self.pass_through {
-            let request = SelectRequest::new(input.message.as_str())
+            let mut request = SelectRequest::new(input.message.as_str())
                 .recent(recent)
                 .k(self.options.retrieve)
+                .min_score_ratio(self.options.min_score_ratio)
                 .context(self.options.context.clone());
-            let found = self.engine.select_in(&self.index, &request)?;
+            request.fallback = self.options.fallback;
+            request.intent_rules.clone_from(&self.options.intent);
+            let found = self.engine.select_among(&self.index, &request, &self.eligible)?;
             let rows = found.candidates.iter().filter_map(|c| self.index.snapshot.row(&c.id));
             retrieved = slots(&self.index, rows.collect());
             selection = Some(found);
@@ -277,7 +303,15 @@ impl Session {
     }
 
     /// The list to send to the model now. Read it anew after [`find_tool`](Self::find_tool).
+    ///
+    /// Whoever takes the list is taken to send it: what came in since the last time counts as shown
+    /// to the model from here on, and can be called.
     pub fn visible(&self) -> Visible {
+        self.unseen.clear();
+        self.list()
+    }
+
+    fn list(&self) -> Visible {
         let snapshot = &self.index.snapshot;
         let core: Vec<usize> = self.set.core().filter_map(|id| snapshot.row(id)).collect();
         let n_core = core.len();
@@ -287,6 +321,9 @@ impl Session {
                 if self.eligible.contains(row) && !rows.contains(&row) {
                     rows.push(row);
                 }
+            }
+            if self.options.working_set.order == ListOrder::Name {
+                rows[n_core..].sort_by_key(|&row| snapshot.names().provider_name(row));
             }
         } else {
             rows.extend(
@@ -303,7 +340,12 @@ impl Session {
                 tools,
                 core: n_core,
                 meta,
-                builtins: snapshot.builtins().cloned().map(BuiltinJson).collect(),
+                builtins: snapshot
+                    .builtins()
+                    .filter(|builtin| builtin.name() != Some(&*self.meta.name))
+                    .cloned()
+                    .map(BuiltinJson)
+                    .collect(),
                 tokens: TokenFigures::new(sent, self.naive_tokens),
                 epoch: self.set.epoch(),
                 catalog_version: snapshot.version(),
@@ -331,7 +373,8 @@ impl Session {
         }
         let now = self.engine.index();
         let snapshot = &now.snapshot;
-        let may = |row: usize| policy::check(snapshot.tool(row), &self.options.context).is_ok();
+        let eligible = reach(&now, &self.options);
+        let may = |row: usize| eligible.contains(row);
         let rows = match snapshot.names().by_provider(&call.name).filter(|&row| may(row)) {
             Some(row) => vec![row],
             None => snapshot.names().resolve(&call.name, &may),
@@ -355,7 +398,8 @@ impl Session {
     fn authorize_row(&mut self, now: &ToolIndex, row: usize) -> Verdict {
         let tool = now.snapshot.tool(row).clone();
         let id = tool.id().clone();
-        let shown = self.is_visible(&id) || self.briefed.contains(&id);
+        let known = self.is_visible(&id) || self.briefed.contains(&id);
+        let shown = known && !self.unseen.contains(&id);
         if shown {
             self.set.begin_call(&id);
             return Verdict::Run(Authorized { tool });
@@ -363,7 +407,10 @@ impl Session {
         let delta = self.set.admit_called(&slot(now, row));
         let loaded = self.set.contains(&id);
         self.pending.extend(delta);
-        self.briefed.push(id);
+        self.unseen.add(id.clone());
+        if !self.briefed.contains(&id) {
+            self.briefed.push(id);
+        }
         let name = now.snapshot.names().provider_name(row);
         let definition = definition_text(name, tool.description(), tool.parameters());
         let list = if loaded { "It is in your list from your next message on. " } else { "" };
@@ -378,14 +425,14 @@ impl Session {
     fn refuse_unknown(&self, now: &Arc<ToolIndex>, name: &str) -> Result<Refusal> {
         let shown: String = name.chars().take(80).collect();
         let request = SelectRequest::new(shown.as_str()).k(3).context(self.options.context.clone());
-        let near = self.engine.select_in(now, &request)?;
+        let near = self.engine.select_among(now, &request, &reach(now, &self.options))?;
         let mut text = format!("There is no tool called '{}'.", shown.escape_debug());
         let names: Vec<&str> =
             near.candidates.iter().filter_map(|c| now.snapshot.provider_name(&c.id)).collect();
         if !names.is_empty() {
             text += &format!(" Similar ones: {}.", names.join(", "));
         }
-        if self.visible().meta_tool().is_some() {
+        if self.list().meta_tool().is_some() {
             text += &format!(" Use {} to look for what you need.", self.meta.name);
         }
         Ok(Refusal::new(RefusalKind::Unknown, text))
@@ -476,6 +523,49 @@ impl Session {
         &self.index.snapshot
     }
 
+    /// Every tool that the caller may use, in catalog order, under the name that providers know it
+    /// by.
+    pub fn eligible_tools(&self) -> impl Iterator<Item = &Arc<VisibleTool>> {
+        let snapshot = &self.index.snapshot;
+        let rows = (0..snapshot.len()).filter(|&row| self.eligible.contains(row));
+        rows.map(|row| snapshot.visible_tool(row))
+    }
+
+    /// The meta-tool, whether it is in the list now or not.
+    pub fn meta_tool(&self) -> &MetaTool {
+        &self.meta
+    }
+
+    /// Notes that the model was shown the definitions of these tools by other means than the list,
+    /// such as a provider's own tool search: calls of them may run until the next compaction.
+    ///
+    /// Names are those that providers know. What the caller may not use is passed over.
+    ///
+    /// # Example
+    /// ```
+    /// use serde_json::json;
+    /// use toolrack::{Call, Catalog, Engine, SessionOptions, Verdict};
+    ///
+    /// let engine = Engine::builder(Catalog::parse(r#"[{"name": "a"}, {"name": "b"}]"#)?).build()?;
+    /// let mut run = engine.session(SessionOptions::default().limit(1))?;
+    /// run.note_shown(["b"]);
+    /// assert!(matches!(run.authorize(&Call::new("b", json!({})))?, Verdict::Run(_)));
+    /// # Ok::<(), toolrack::Error>(())
+    /// ```
+    pub fn note_shown<S: AsRef<str>>(&mut self, names: impl IntoIterator<Item = S>) {
+        let snapshot = &self.index.snapshot;
+        for name in names {
+            let row = snapshot.names().by_provider(name.as_ref());
+            if let Some(row) = row.filter(|&row| self.eligible.contains(row)) {
+                let id = snapshot.tool(row).id();
+                if !self.briefed.contains(id) {
+                    self.briefed.push(id.clone());
+                }
+                self.unseen.remove(id);
+            }
+        }
+    }
+
     fn is_visible(&self, id: &ToolId) -> bool {
         self.set.contains(id)
             || (self.pass_through
@@ -494,7 +584,7 @@ impl Session {
 
     fn see(&mut self, index: Arc<ToolIndex>) -> Delta {
         let old = std::mem::replace(&mut self.index, index);
-        self.eligible = Eligible::of(&self.index.snapshot, &self.options.context);
+        self.eligible = reach(&self.index, &self.options);
         let (index, eligible) = (Arc::clone(&self.index), self.eligible.clone());
         self.naive_tokens = naive_tokens(&index, &eligible);
         // A core tool that is gone comes back by itself when its source does.
@@ -525,6 +615,15 @@ impl Session {
         if self.recent.len() > MAX_RECENT {
             self.recent.remove(0);
         }
+    }
+}
+
+/// The rows that a run may use: those of its caller, less one that is called like the meta-tool.
+fn reach(index: &ToolIndex, options: &SessionOptions) -> Eligible {
+    let eligible = Eligible::of(&index.snapshot, &options.context);
+    match index.snapshot.names().by_provider(&options.meta_tool) {
+        Some(reserved) => eligible.without(reserved, index.snapshot.len()),
+        None => eligible,
     }
 }
 
@@ -577,5 +676,5 @@ fn resolve(index: &ToolIndex, eligible: &Eligible, name: &str, what: &str) -> Re
 
 /// The first line of a tool's description, as replies show it.
 fn summary(tool: &Tool) -> String {
-    first_line(tool.description(), 120)
+    first_line(tool.description(), SUMMARY)
 }

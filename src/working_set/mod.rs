@@ -9,10 +9,10 @@ use std::cmp::Reverse;
 use lru::LruCache;
 
 pub use delta::{AdmitReason, Delta, EvictReason, RefuseReason};
-pub use options::{Timing, WorkingSetOptions};
+pub use options::{ListOrder, Timing, WorkingSetOptions};
 pub use state::WorkingSetState;
 
-use crate::catalog::ToolId;
+use crate::catalog::{ToolId, provider_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::text::TokenCount;
 
@@ -39,7 +39,8 @@ struct Active {
 
 /// The visible tools of one run: core, pinned and active ones under a tool limit and a token budget.
 ///
-/// The order is core as given, then admission order. Wanting a tool again never moves it.
+/// The order is core as given, then admission order, or names when [`ListOrder::Name`] is set.
+/// Wanting a tool again never moves it.
 ///
 /// Active tools are kept in order of recency. A tool that was only retrieved makes room for what a
 /// later turn retrieves, the worst of the oldest turn first; one that the model called or asked for
@@ -73,13 +74,15 @@ pub struct WorkingSet {
     pinned: Vec<Slot>,
     /// From the least to the most recently wanted.
     active: LruCache<ToolId, Active>,
-    /// Pinned and active tools in admission order.
+    /// Pinned and active tools as they are listed.
     order: Vec<ToolId>,
     /// Tools with an unanswered call, one entry a call.
     busy: Vec<ToolId>,
     /// Tokens that are spent before any tool: the meta-tool's.
     reserved: TokenCount,
     step: u64,
+    /// Step of the last retrieval.
+    retrieved: u64,
     epoch: u64,
 }
 
@@ -100,6 +103,7 @@ impl WorkingSet {
             busy: Vec::new(),
             reserved,
             step: 0,
+            retrieved: 0,
             epoch: 0,
         };
         set.check_resident()?;
@@ -118,6 +122,9 @@ impl WorkingSet {
             }
             if set.options.timing == Timing::Immediate {
                 set.evict_stale(delta);
+            }
+            if !retrieved.is_empty() {
+                set.retrieved = set.step;
             }
             for slot in retrieved {
                 set.want(slot, AdmitReason::Retrieved, delta);
@@ -162,7 +169,7 @@ impl WorkingSet {
             if !known {
                 // Residents fit by the check above, so evicting active tools makes room enough.
                 while set.overflow(None).is_some() && set.evict_least_recent(true, delta) {}
-                set.order.push(slot.id.clone());
+                set.list(slot.id.clone());
                 delta.admitted.push((slot.id, AdmitReason::Pinned));
             }
         }))
@@ -249,7 +256,7 @@ impl WorkingSet {
         })
     }
 
-    /// The visible tools: core, then pinned and active ones in admission order.
+    /// The visible tools: core, then pinned and active ones in the order that is set.
     pub fn visible(&self) -> impl Iterator<Item = &ToolId> {
         self.core.iter().map(|slot| &slot.id).chain(&self.order)
     }
@@ -333,7 +340,7 @@ impl WorkingSet {
         while let Some(over) = self.overflow(Some(slot.tokens)) {
             let hopeless = self.resident_tokens() + slot.tokens
                 > self.options.token_budget.unwrap_or(TokenCount::MAX);
-            if hopeless || !self.evict_least_recent(earns, delta) {
+            if hopeless || !self.make_room(earns, delta) {
                 delta.refused.push((slot.id.clone(), over));
                 return;
             }
@@ -341,8 +348,20 @@ impl WorkingSet {
         let held = if earns { step + 1 } else { step };
         let active = Active { tokens: slot.tokens, wanted: step, earned: earns, held };
         self.active.push(slot.id.clone(), active);
-        self.order.push(slot.id.clone());
+        self.list(slot.id.clone());
         delta.admitted.push((slot.id.clone(), why));
+    }
+
+    /// Puts a tool that came in into its place.
+    fn list(&mut self, id: ToolId) {
+        let place = match self.options.order {
+            ListOrder::Admission => self.order.len(),
+            ListOrder::Name => {
+                let key = name_key(&id);
+                self.order.partition_point(|other| name_key(other) < key)
+            }
+        };
+        self.order.insert(place, id);
     }
 
     /// Which limit one more tool of so many tokens would pass, or with `None` is passed now.
@@ -357,12 +376,29 @@ impl WorkingSet {
         }
     }
 
+    /// Evicts something; `false` when nothing may go.
+    ///
+    /// With [`Timing::Epoch`] the cached prefix is lost by the first eviction, so what earlier turns
+    /// retrieved and nobody wanted leaves with it: the room is then there for later turns, which
+    /// append.
+    fn make_room(&mut self, for_demand: bool, delta: &mut Delta) -> bool {
+        if self.options.timing == Timing::Epoch {
+            let before = delta.evicted.len();
+            self.evict_all(|set, active| !active.earned && active.wanted < set.retrieved, delta);
+            if delta.evicted.len() > before {
+                return true;
+            }
+        }
+        self.evict_least_recent(for_demand, delta)
+    }
+
     /// Evicts the one least recent tool that may go; `false` when none may.
     ///
     /// Tools that earned their place yield to mere retrieval only when stale.
     fn evict_least_recent(&mut self, for_demand: bool, delta: &mut Delta) -> bool {
         let may_go = |(id, active): &(&ToolId, &Active)| {
-            self.is_evictable(id, active) && (for_demand || !active.earned || self.is_stale(active))
+            let yields = for_demand || !active.earned || self.is_stale(active);
+            yields && self.is_evictable(id, active, for_demand)
         };
         // Those that never earned their place go first. One retrieval admits the best first, so that
         // by bare recency its best would go before its worst. The cache iterates most recent first.
@@ -376,25 +412,35 @@ impl WorkingSet {
                 false => (false, active.wanted, Reverse(*place)),
                 true => (true, *place as u64, Reverse(0)),
             })
-            .map(|(_, (id, active))| {
-                (id.clone(), self.step - active.wanted, self.is_stale(active))
-            });
-        let Some((id, idle, stale)) = victim else { return false };
-        let why = if stale { EvictReason::Stale { idle } } else { EvictReason::LeastRecent };
+            .map(|(_, (id, active))| (id.clone(), self.reason(active)));
+        let Some((id, why)) = victim else { return false };
         self.evict(&id, why, delta);
         true
     }
 
     fn evict_stale(&mut self, delta: &mut Delta) {
-        let stale: Vec<(ToolId, u64)> = self
+        self.evict_all(Self::is_stale, delta);
+    }
+
+    /// Evicts all that may go and that `condition` holds for, the least recent first.
+    fn evict_all(&mut self, condition: impl Fn(&Self, &Active) -> bool, delta: &mut Delta) {
+        let going: Vec<(ToolId, EvictReason)> = self
             .active
             .iter()
             .rev()
-            .filter(|(id, active)| self.is_evictable(id, active) && self.is_stale(active))
-            .map(|(id, active)| (id.clone(), self.step - active.wanted))
+            .filter(|(id, active)| self.is_evictable(id, active, false) && condition(self, active))
+            .map(|(id, active)| (id.clone(), self.reason(active)))
             .collect();
-        for (id, idle) in stale {
-            self.evict(&id, EvictReason::Stale { idle }, delta);
+        for (id, why) in going {
+            self.evict(&id, why, delta);
+        }
+    }
+
+    fn reason(&self, active: &Active) -> EvictReason {
+        if self.is_stale(active) {
+            EvictReason::Stale { idle: self.step - active.wanted }
+        } else {
+            EvictReason::LeastRecent
         }
     }
 
@@ -405,9 +451,12 @@ impl WorkingSet {
         }
     }
 
-    fn is_evictable(&self, id: &ToolId, active: &Active) -> bool {
-        let fresh = active.wanted == self.step || (active.earned && active.held >= self.step);
-        !fresh && !self.busy.contains(id)
+    /// What this step retrieved yields to what the model asks for in the same step, but not to more
+    /// of the same retrieval.
+    fn is_evictable(&self, id: &ToolId, active: &Active, for_demand: bool) -> bool {
+        let of_this_step = active.wanted == self.step && (active.earned || !for_demand);
+        let held = active.earned && active.held >= self.step;
+        !of_this_step && !held && !self.busy.contains(id)
     }
 
     fn is_stale(&self, active: &Active) -> bool {
@@ -443,6 +492,11 @@ impl WorkingSet {
             _ => Ok(()),
         }
     }
+}
+
+/// By what a list is sorted: the provider's name, and the id where two would be equal.
+pub(crate) fn name_key(id: &ToolId) -> (String, &ToolId) {
+    (provider_name(id), id)
 }
 
 fn dedup(slots: Vec<Slot>) -> Vec<Slot> {

@@ -15,12 +15,14 @@ pub struct WorkingSetState {
     pub pinned: Vec<ToolId>,
     /// Active tools, from the least to the most recently wanted.
     pub active: Vec<ActiveState>,
-    /// Pinned and active tools in admission order.
+    /// Pinned and active tools as they are listed.
     pub order: Vec<ToolId>,
     /// Tools with an unanswered call.
     pub busy: Vec<ToolId>,
     /// Steps so far.
     pub step: u64,
+    /// Step of the last retrieval.
+    pub retrieved: u64,
     /// Epochs so far.
     pub epoch: u64,
 }
@@ -54,6 +56,7 @@ impl WorkingSet {
             order: self.order.clone(),
             busy: self.busy.clone(),
             step: self.step,
+            retrieved: self.retrieved,
             epoch: self.epoch,
         }
     }
@@ -67,6 +70,7 @@ impl WorkingSet {
     ) -> Vec<ToolId> {
         let mut left_out = Vec::new();
         self.step = state.step;
+        self.retrieved = state.retrieved.min(state.step);
         self.epoch = state.epoch;
         for id in state.pinned {
             match cost(&id).map(|tokens| self.pin(Slot { id: id.clone(), tokens })) {
@@ -104,7 +108,10 @@ impl WorkingSet {
                 order.push(id);
             }
         }
-        self.order = order;
+        self.order.clear();
+        for id in order {
+            self.list(id);
+        }
         self.busy = state.busy.into_iter().filter(|id| self.contains(id)).collect();
         left_out
     }

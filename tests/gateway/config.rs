@@ -71,6 +71,16 @@ fn our_own_section_is_read() {
 }
 
 #[test]
+fn the_table_of_the_toml_configuration_is_read_alike() {
+    let table = "deny = ['*/drop']\n[timeouts]\ncall = 2\n".parse::<toml::Table>().unwrap();
+    let settings = toolrack::gateway::Settings::from_toml(&table, "toolrack.toml").unwrap();
+    assert!(!settings.general.allows("a", "drop"));
+    let wrong = "denied = []".parse::<toml::Table>().unwrap();
+    let error = toolrack::gateway::Settings::from_toml(&wrong, "toolrack.toml").unwrap_err();
+    insta::assert_snapshot!(error, @"toolrack.toml: gateway has an unknown key 'denied': did you mean 'deny'?");
+}
+
+#[test]
 fn an_empty_allow_list_allows_nothing() {
     let config =
         parse(r#"{"mcpServers": {"a": {"command": "x"}}, "toolrack": {"allow": []}}"#).unwrap();

@@ -182,3 +182,32 @@ fn is_alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim().starts_with('Z'))
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_definition_that_changes_is_withheld_until_it_is_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = toolrack::gateway::Options::default();
+    options.state = Some(folder.path().join("state.json"));
+    let listener = || crate::support::Listener::named("test");
+    let own = json!({"quarantine": true, "limit": 30});
+    let rig = Rig::with(&[("f", &[])], own.clone(), &options, listener()).await.ready().await;
+    assert!(rig.tools().await.contains(&"f__echo".to_owned()));
+    rig.call("f__add", json!({"mutate": true})).await;
+    rig.until(|all| !all[0].withheld.is_empty()).await;
+    assert!(!rig.tools().await.contains(&"f__echo".to_owned()));
+    let refused = rig.call("f__echo", json!({})).await;
+    assert!(text(&refused).starts_with("There is no tool called"), "{}", text(&refused));
+    let told = rig.gateway.status()[0].withheld[0].clone();
+    assert!(told.contains("its definition is not the one that was accepted"), "{told}");
+    rig.close().await;
+
+    // The operator pins what was told; the first definition is then the one that is withheld.
+    let hash = told.rsplit('"').nth(1).unwrap().to_owned();
+    let own = json!({"quarantine": true, "limit": 30, "pinned": {"f/echo": hash}});
+    let rig = Rig::with(&[("f", &[])], own, &options, listener()).await.ready().await;
+    assert!(!rig.tools().await.contains(&"f__echo".to_owned()));
+    rig.call("f__add", json!({"mutate": true})).await;
+    rig.until(|all| all[0].withheld.is_empty()).await;
+    assert!(rig.tools().await.contains(&"f__echo".to_owned()));
+    rig.close().await;
+}

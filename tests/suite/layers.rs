@@ -12,8 +12,11 @@ const LAYERS: &[&[&str]] = &[
     &["select"],
     &["working_set"],
     &["session", "engine"],
-    &["adapters"],
+    &["adapters", "handlers", "selector", "calibration"],
+    &["config"],
+    &["eval"],
     &["gateway"],
+    &["cli"],
 ];
 
 fn layer(module: &str) -> usize {

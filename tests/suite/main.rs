@@ -9,9 +9,27 @@
     unreachable_pub
 )]
 
+mod adapters;
+#[cfg(feature = "cli")]
+mod cli;
+mod eval_dataset;
+mod eval_html;
+mod eval_lint;
+mod eval_metrics;
+mod eval_replay;
+mod eval_shared;
+mod eval_systems;
+mod eval_tune;
 mod eviction;
+mod hidden;
+mod intent;
 mod invoice_example;
 mod layers;
+mod loader;
 #[cfg(feature = "onnx")]
 mod onnx;
+mod policy;
+mod readme;
+mod selector;
 mod static_model;
+mod trust;

@@ -139,6 +139,8 @@ pub struct UpstreamStatus {
     pub implementation: Option<String>,
     /// Definitions that were left out, each with its reason.
     pub problems: Vec<String>,
+    /// Tools that are withheld because they changed or were flagged, and how to accept them.
+    pub withheld: Vec<String>,
 }
 
 impl fmt::Display for UpstreamStatus {
@@ -271,6 +273,7 @@ impl Upstream {
             process: None,
             implementation: None,
             problems: Vec::new(),
+            withheld: Vec::new(),
         };
         Arc::new(Self {
             config,
