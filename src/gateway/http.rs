@@ -24,19 +24,24 @@ const IDLE: std::time::Duration = std::time::Duration::from_secs(1_800);
 /// The largest request that is taken.
 const MAX_REQUEST: usize = 16 * 1024 * 1024;
 
-/// A listener at `address`.
-///
-/// Beyond loopback whoever reaches the port can use every tool, so there have to be tokens.
-pub(super) async fn listen(address: SocketAddr, what: &str, tokens: bool) -> Result<TcpListener> {
-    if !address.ip().is_loopback() && !tokens {
-        return Err(Error::new(
-            ErrorKind::InvalidSetting,
-            format!(
-                "{what} would listen at {address}, beyond this machine, without authentication: \
-                 give a file of tokens or listen at 127.0.0.1"
-            ),
-        ));
+/// Refuses `address` if whoever reaches it could use every tool: beyond loopback there have to be
+/// tokens.
+pub(super) fn check(address: SocketAddr, what: &str, tokens: bool) -> Result<()> {
+    if address.ip().is_loopback() || tokens {
+        return Ok(());
     }
+    Err(Error::new(
+        ErrorKind::InvalidSetting,
+        format!(
+            "{what} would listen at {address}, beyond this machine, without authentication: give a \
+             file of tokens or listen at 127.0.0.1"
+        ),
+    ))
+}
+
+/// A listener at `address`.
+pub(super) async fn listen(address: SocketAddr, what: &str, tokens: bool) -> Result<TcpListener> {
+    check(address, what, tokens)?;
     TcpListener::bind(address).await.map_err(|error| {
         let text = format!("{what} cannot listen at {address}: choose another address or port");
         Error::new(ErrorKind::Io, text).with_source(error)

@@ -153,7 +153,8 @@ impl Gateway {
     /// Serves streamable HTTP at `/mcp` until the gateway is closed.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] when the listener fails.
+    /// [`ErrorKind::Io`] when the listener fails, [`ErrorKind::InvalidSetting`] when it is beyond
+    /// loopback and there are no tokens.
     pub async fn serve_http(&self, listener: TcpListener) -> Result<()> {
         self.hub.start();
         let door = self.door(&listener)?;
@@ -163,7 +164,8 @@ impl Gateway {
     /// Serves the gateway's state at `/state` and `/events` until the gateway is closed.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] when the listener fails.
+    /// [`ErrorKind::Io`] when the listener fails, [`ErrorKind::InvalidSetting`] when it is beyond
+    /// loopback and there are no tokens.
     pub async fn serve_xray(&self, listener: TcpListener) -> Result<()> {
         let door = self.door(&listener)?;
         serve_routes(listener, xray::routes(&self.hub, door), &self.hub).await
@@ -172,7 +174,8 @@ impl Gateway {
     /// Serves figures at `/metrics` until the gateway is closed.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] when the listener fails.
+    /// [`ErrorKind::Io`] when the listener fails, [`ErrorKind::InvalidSetting`] when it is beyond
+    /// loopback and there are no tokens.
     pub async fn serve_metrics(&self, listener: TcpListener) -> Result<()> {
         let door = self.door(&listener)?;
         serve_routes(listener, http::metrics_routes(&self.hub, door), &self.hub).await
@@ -182,6 +185,7 @@ impl Gateway {
         let address = listener.local_addr().map_err(|error| {
             Error::new(ErrorKind::Io, "a listener has no address: bind it first").with_source(error)
         })?;
+        http::check(address, "the gateway", self.tokens.is_some())?;
         Ok(Door::new(&self.hub, self.tokens.clone(), address))
     }
 
