@@ -82,7 +82,6 @@ impl EngineBuilder {
     /// Ranks by words alone, without a model.
     pub fn without_embedder(mut self) -> Self {
         self.embedder = None;
-        self.rules.fusion = Fusion::LexicalOnly;
         self
     }
 
@@ -258,16 +257,9 @@ impl Engine {
     /// [`ErrorKind::InvalidSetting`] for a request without or with too many intents,
     /// [`ErrorKind::LexicalIndex`]. A failing model is no error: the selection is marked degraded.
     pub fn select(&self, request: &SelectRequest) -> Result<Selection> {
-        self.select_in(&self.index(), request)
-    }
-
-    pub(crate) fn select_in(
-        &self,
-        index: &ToolIndex,
-        request: &SelectRequest,
-    ) -> Result<Selection> {
+        let index = self.index();
         let eligible = Eligible::of(&index.snapshot, &request.context);
-        self.select_among(index, request, &eligible)
+        self.select_among(&index, request, &eligible)
     }
 
     /// Like [`select`](Self::select) among `eligible` rows, in place of the request's context.
@@ -278,21 +270,19 @@ impl Engine {
         eligible: &Eligible,
     ) -> Result<Selection> {
         request.validate()?;
-        let mut eligible = eligible.clone();
-        if let Some(namespace) = &request.namespace {
-            eligible = eligible.and(&index.snapshot, |tool| tool.namespace() == namespace);
-        }
+        let in_namespace = within_namespace(index, request, eligible);
+        let eligible = in_namespace.as_ref().unwrap_or(eligible);
         let ranker = self.ranker(index);
         let mut selection = match &request.intent_rules {
-            Some(rules) => planned::select(&ranker, request, &eligible, rules)?,
-            None => ranker.select(request, &eligible)?,
+            Some(rules) => planned::select(&ranker, request, eligible, rules)?,
+            None => ranker.select(request, eligible)?,
         };
         if request.fallback == Fallback::Aliases {
-            fallback::by_aliases(&ranker, request, &eligible, &mut selection);
+            fallback::by_aliases(&ranker, request, eligible, &mut selection);
         }
         refine::drop_below_ratio(&mut selection, request.min_score_ratio);
-        selection.tokens = figures(index, &selection, &eligible);
-        if selection.degraded.is_none() && !index.is_complete() {
+        selection.tokens = figures(index, &selection, eligible);
+        if index.can_be_completed() {
             self.complete(index);
         }
         Ok(selection)
@@ -307,6 +297,7 @@ impl Engine {
         request.validate()?;
         let index = self.index();
         let eligible = Eligible::of(&index.snapshot, &request.context);
+        let eligible = within_namespace(&index, request, &eligible).unwrap_or(eligible);
         let row =
             index.snapshot.row(id).filter(|&row| eligible.contains(row)).ok_or_else(|| {
                 Error::new(
@@ -436,10 +427,16 @@ impl Engine {
     /// As [`refresh`](Self::refresh).
     pub fn refresh_all(&self, updates: Vec<(String, SourceUpdate)>) -> Result<CatalogDiff> {
         let _writing = self.writing();
-        self.shared.catalog.refresh_with(updates, |snapshot, _| {
+        let diff = self.shared.catalog.refresh_with(updates, |snapshot, _| {
             let embedder = self.index().embedder.clone();
             self.publish(Arc::clone(snapshot), embedder, &mut |_| {})
-        })
+        })?;
+        // The catalog may have been refreshed past the engine before.
+        let (snapshot, index) = (self.shared.catalog.snapshot(), self.index());
+        if !Arc::ptr_eq(&snapshot, &index.snapshot) {
+            self.publish(snapshot, index.embedder.clone(), &mut |_| {})?;
+        }
+        Ok(diff)
     }
 
     /// Changes what the catalog takes from its sources, and indexes the change in the same step.
@@ -577,9 +574,22 @@ impl Engine {
         if !std::ptr::eq(&*index, seen) || index.is_complete() {
             return;
         }
+        let next = self.build(Arc::clone(&index.snapshot), index.embedder.clone(), &mut |_| {});
         // What fails here was degraded before and is so still.
-        let _ = self.publish(Arc::clone(&index.snapshot), index.embedder.clone(), &mut |_| {});
+        if let Ok(next) = next {
+            self.shared.index.store(Arc::new(next.after(&index)));
+        }
     }
+}
+
+/// The eligible rows of the request's namespace; `None` when it names none.
+fn within_namespace(
+    index: &ToolIndex,
+    request: &SelectRequest,
+    eligible: &Eligible,
+) -> Option<Eligible> {
+    let namespace = request.namespace.as_ref()?;
+    Some(eligible.and(&index.snapshot, |tool| tool.namespace() == namespace))
 }
 
 impl fmt::Debug for Engine {
