@@ -4,8 +4,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
+use tracing::field::Empty;
 
 use crate::catalog::{Catalog, CatalogDiff, Snapshot, SourceUpdate, ToolId};
+use crate::digest::sha256_hex;
 use crate::embed::{Embedder, Progress, StaticEmbedder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{BuildReport, Fusion, IndexParts, ToolIndex, VectorCache};
@@ -212,11 +214,25 @@ impl Engine {
         request: &SelectRequest,
     ) -> Result<Selection> {
         request.validate()?;
-        let mut eligible = Eligible::of(&index.snapshot, &request.context);
+        let span = tracing::debug_span!(
+            "select",
+            k = request.k,
+            intents = request.intents.len(),
+            eligible = Empty,
+            candidates = Empty,
+            degraded = Empty
+        )
+        .entered();
+        let mut eligible = tracing::trace_span!("filter")
+            .in_scope(|| Eligible::of(&index.snapshot, &request.context));
         if let Some(namespace) = &request.namespace {
             eligible = eligible.and(&index.snapshot, |tool| tool.namespace() == namespace);
         }
-        let selection = self.ranker(index).select(request, &eligible)?;
+        let selection = tracing::trace_span!("rank")
+            .in_scope(|| self.ranker(index).select(request, &eligible))?;
+        span.record("eligible", selection.eligible);
+        span.record("candidates", selection.candidates.len());
+        span.record("degraded", selection.is_degraded());
         if selection.degraded.is_none() && !index.is_complete() {
             self.complete(index);
         }
@@ -350,11 +366,25 @@ impl Engine {
     /// # Errors
     /// As [`refresh`](Self::refresh).
     pub fn refresh_all(&self, updates: Vec<(String, SourceUpdate)>) -> Result<CatalogDiff> {
+        let span = tracing::debug_span!(
+            "refresh",
+            sources = updates.len(),
+            version = Empty,
+            added = Empty,
+            removed = Empty,
+            changed = Empty
+        )
+        .entered();
         let _writing = self.writing();
-        self.shared.catalog.refresh_with(updates, |snapshot, _| {
+        let diff = self.shared.catalog.refresh_with(updates, |snapshot, _| {
             let embedder = self.index().embedder.clone();
             self.publish(Arc::clone(snapshot), embedder, &mut |_| {})
-        })
+        })?;
+        span.record("version", diff.version);
+        span.record("added", diff.added.len());
+        span.record("removed", diff.removed.len());
+        span.record("changed", diff.changed.len());
+        Ok(diff)
     }
 
     /// Indexes the catalog's current snapshot, in case it was refreshed past the engine.
@@ -415,6 +445,21 @@ impl Engine {
 
     pub(crate) fn ranker<'a>(&'a self, index: &'a ToolIndex) -> Ranker<'a> {
         Ranker { index, fusion: self.shared.rules.fusion, gate: &self.shared.rules.gate }
+    }
+
+    /// How both arms' scores become one.
+    pub(crate) fn fusion(&self) -> Fusion {
+        self.shared.rules.fusion
+    }
+
+    /// Digest of the settings that decide how tools are ranked and judged.
+    pub(crate) fn rules_digest(&self) -> String {
+        let rules = &self.shared.rules;
+        let settings = serde_json::to_string(&(rules.fusion, rules.weights, &rules.gate));
+        // Plain data always has a JSON form.
+        let mut digest = sha256_hex(settings.unwrap_or_default());
+        digest.truncate(16);
+        digest
     }
 
     fn writing(&self) -> std::sync::MutexGuard<'_, ()> {

@@ -66,6 +66,7 @@ mod score;
 mod select;
 mod session;
 mod text;
+pub mod trace;
 mod working_set;
 
 pub use adapters::{ToolList, openai};
@@ -88,9 +89,10 @@ pub use select::{
     RuntimeContext, SelectRequest, Selection, Thresholds,
 };
 pub use session::{
-    AsyncSession, Authorized, Call, Entry, FIND_TOOL, FindReply, FindRequest, FindStatus,
-    FoundTool, MetaTool, Refusal, RefusalKind, RestoreReport, Session, SessionOptions,
-    SessionState, TokenFigures, Turn, TurnInput, Verdict, Visible, VisibleTool,
+    AsyncSession, Authorized, Call, Difference, Entry, FIND_TOOL, FindReply, FindRequest,
+    FindStatus, FoundTool, MetaTool, MissedCall, Refusal, RefusalKind, Replay, ReplayReport,
+    RestoreReport, Session, SessionOptions, SessionState, Shadow, ShadowReport, TokenFigures, Turn,
+    TurnInput, Verdict, Visible, VisibleTool,
 };
 #[cfg(feature = "tiktoken")]
 pub use text::TiktokenCounter;

@@ -4,7 +4,10 @@ mod asynchronous;
 mod authorize;
 mod find_tool;
 mod options;
+mod record;
+mod replay;
 mod search;
+mod shadow;
 mod state;
 mod turn;
 mod visible;
@@ -16,6 +19,8 @@ pub use authorize::{Authorized, Call, Refusal, RefusalKind, Verdict};
 pub(crate) use find_tool::first_line;
 pub use find_tool::{FindReply, FindRequest, FindStatus, FoundTool};
 pub use options::{FIND_TOOL, SessionOptions};
+pub use replay::{Difference, Replay, ReplayReport};
+pub use shadow::{MissedCall, Shadow, ShadowReport};
 pub use state::{RestoreReport, SessionState};
 pub use turn::{Turn, TurnInput};
 use visible::{BuiltinJson, VisibleInner};
@@ -28,6 +33,7 @@ use crate::index::{ToolIndex, definition_text};
 use crate::select::policy;
 use crate::select::{Eligible, Message, RuntimeContext, SelectRequest};
 use crate::text::TokenCount;
+use crate::trace::{Recorder, Stage};
 use crate::working_set::{Delta, Slot, WorkingSet};
 
 /// Messages that a session remembers for its requests.
@@ -93,6 +99,7 @@ pub struct Session {
     searches: Vec<(String, Vec<ToolId>)>,
     /// Tools whose definition the model was given in a reply.
     briefed: Vec<ToolId>,
+    trace: Recorder,
 }
 
 impl Session {
@@ -142,6 +149,7 @@ impl Session {
             pending: Delta::default(),
             searches: Vec::new(),
             briefed: Vec::new(),
+            trace: Recorder::default(),
             options,
         };
         let pinned = session.options.pinned.clone();
@@ -235,7 +243,10 @@ impl Session {
     /// # Errors
     /// [`ErrorKind::LexicalIndex`]; the list is as it was then.
     pub fn turn(&mut self, input: impl Into<TurnInput>) -> Result<Turn> {
-        let input = input.into();
+        self.traced_turn(input.into())
+    }
+
+    fn take_turn(&mut self, input: TurnInput) -> Result<Turn> {
         let mut delta = self.begin_step();
         let recent = input.recent.unwrap_or_else(|| self.recent.clone());
         let (mut selection, mut retrieved) = (None, Vec::new());
@@ -245,6 +256,7 @@ impl Session {
                 .k(self.options.retrieve)
                 .context(self.options.context.clone());
             let found = self.engine.select_in(&self.index, &request)?;
+            self.trace_selection(&request, &found);
             let rows = found.candidates.iter().filter_map(|c| self.index.snapshot.row(&c.id));
             retrieved = slots(&self.index, rows.collect());
             selection = Some(found);
@@ -259,6 +271,10 @@ impl Session {
     ///
     /// Nothing is retrieved; what was used is promoted, and a refresh of the catalog shows.
     pub fn step(&mut self) -> Turn {
+        self.traced_step()
+    }
+
+    fn take_step(&mut self) -> Turn {
         let mut delta = self.begin_step();
         let used = self.take_used();
         delta.extend(self.set.observe(&[], &used));
@@ -267,6 +283,8 @@ impl Session {
 
     /// Remembers what the model said, so that "yes, do it" is understood.
     pub fn note_reply(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        self.trace_input(|| Stage::Reply { text: text.clone() });
         self.remember(Message::assistant(text));
     }
 
@@ -321,6 +339,10 @@ impl Session {
     /// # Errors
     /// [`ErrorKind::LexicalIndex`] when suggestions cannot be made.
     pub fn authorize(&mut self, call: &Call) -> Result<Verdict> {
+        self.traced_authorize(call)
+    }
+
+    fn judge(&mut self, call: &Call, now: &Arc<ToolIndex>) -> Result<Verdict> {
         if call.name == self.meta.name {
             return Ok(match FindRequest::from_arguments(&call.arguments) {
                 Ok(request) => Verdict::MetaTool(request),
@@ -330,7 +352,6 @@ impl Session {
                 }
             });
         }
-        let now = self.engine.index();
         let snapshot = &now.snapshot;
         let may = |row: usize| policy::check(snapshot.tool(row), &self.options.context).is_ok();
         let rows = match snapshot.names().by_provider(&call.name).filter(|&row| may(row)) {
@@ -338,8 +359,8 @@ impl Session {
             None => snapshot.names().resolve(&call.name, &may),
         };
         match rows.as_slice() {
-            [row] => Ok(self.authorize_row(&now, *row)),
-            [] => self.refuse_unknown(&now, &call.name).map(Verdict::Refused),
+            [row] => Ok(self.authorize_row(now, *row)),
+            [] => self.refuse_unknown(now, &call.name).map(Verdict::Refused),
             several => {
                 let names: Vec<&str> =
                     several.iter().map(|&row| snapshot.names().provider_name(row)).collect();
@@ -394,6 +415,7 @@ impl Session {
 
     /// Notes that an authorised call ran: the tool is promoted now and reported with the next step.
     pub fn record_use(&mut self, tool: &Authorized) {
+        self.trace_input(|| Stage::Used { tool: tool.id().clone() });
         let id = tool.id();
         self.set.end_call(id);
         self.set.touch(id);
@@ -404,6 +426,7 @@ impl Session {
 
     /// Notes that an authorised call will not be answered: it is no longer held.
     pub fn abandon(&mut self, tool: &Authorized) {
+        self.trace_input(|| Stage::Abandoned { tool: tool.id().clone() });
         self.set.end_call(tool.id());
     }
 
@@ -414,8 +437,11 @@ impl Session {
     /// [`ErrorKind::UnknownTool`], [`ErrorKind::BudgetTooSmall`]; nothing has changed then.
     pub fn pin(&mut self, name: &str) -> Result<Delta> {
         let row = resolve(&self.index, &self.eligible, name, "pinned")?;
+        let epoch = self.set.epoch();
         let delta = self.set.pin(slot(&self.index, row))?;
         self.pending.extend(delta.clone());
+        let tool = self.index.snapshot.tool(row).id().clone();
+        self.trace_edit(epoch, &delta, Stage::Pin { tool });
         Ok(delta)
     }
 
@@ -425,7 +451,9 @@ impl Session {
     /// [`ErrorKind::UnknownTool`].
     pub fn unpin(&mut self, name: &str) -> Result<()> {
         let row = resolve(&self.index, &self.eligible, name, "unpinned")?;
-        self.set.unpin(self.index.snapshot.tool(row).id());
+        let tool = self.index.snapshot.tool(row).id().clone();
+        self.set.unpin(&tool);
+        self.trace_input(|| Stage::Unpin { tool });
         Ok(())
     }
 
@@ -435,8 +463,11 @@ impl Session {
     /// [`ErrorKind::UnknownTool`].
     pub fn release(&mut self, name: &str) -> Result<Delta> {
         let row = resolve(&self.index, &self.eligible, name, "released")?;
-        let delta = self.set.release(self.index.snapshot.tool(row).id());
+        let epoch = self.set.epoch();
+        let tool = self.index.snapshot.tool(row).id().clone();
+        let delta = self.set.release(&tool);
         self.pending.extend(delta.clone());
+        self.trace_edit(epoch, &delta, Stage::Release { tool });
         Ok(delta)
     }
 
@@ -445,13 +476,19 @@ impl Session {
     pub fn on_compaction(&mut self) -> Delta {
         self.searches.clear();
         self.briefed.clear();
+        let epoch = self.set.epoch();
         let delta = self.set.end_epoch();
         self.pending.extend(delta.clone());
+        self.trace_edit(epoch, &delta, Stage::Compaction);
         delta
     }
 
     /// Changes the trusted facts of the caller, from the next step or call on.
     pub fn set_context(&mut self, context: RuntimeContext) {
+        self.traced_context(context);
+    }
+
+    fn adopt(&mut self, context: RuntimeContext) {
         self.options.context = context;
         let delta = self.see(self.engine.index());
         self.pending.extend(delta);
@@ -494,6 +531,7 @@ impl Session {
         let mut delta = std::mem::take(&mut self.pending);
         let index = self.engine.index();
         if !Arc::ptr_eq(&index, &self.index) {
+            self.trace_world(&index);
             delta.extend(self.see(index));
         }
         delta

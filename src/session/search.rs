@@ -4,7 +4,7 @@ use super::find_tool::{FindReply, FindRequest, FindStatus, FoundTool};
 use super::{Session, slot, summary};
 use crate::catalog::ToolId;
 use crate::error::Result;
-use crate::select::{Outcome, SelectRequest};
+use crate::select::{Outcome, SelectRequest, Selection};
 use crate::working_set::{Delta, RefuseReason, Slot};
 
 /// Searches that a session remembers to recognise a repeated one.
@@ -20,7 +20,15 @@ impl Session {
     /// [`ErrorKind::LexicalIndex`](crate::ErrorKind::LexicalIndex). A search that finds nothing is a
     /// reply, not an error.
     pub fn find_tool(&mut self, request: &FindRequest) -> Result<FindReply> {
+        self.traced_find(request)
+    }
+
+    pub(super) fn carry_out(&mut self, request: &FindRequest) -> Result<FindReply> {
         let mut hits = self.hits(request)?;
+        if let Some(ranked) = hits.ranked.take() {
+            let (select, selection) = *ranked;
+            self.trace_selection(&select, &selection);
+        }
         let ids: Vec<ToolId> = hits.rows.iter().map(|slot| slot.id.clone()).collect();
         let key = request.key();
         let repeated = self.searches.iter().any(|(old, found)| *old == key && *found == ids);
@@ -83,6 +91,9 @@ impl Session {
                 if let Some(row) = snapshot.row(&candidate.id) {
                     hits.add(slot(&self.index, row));
                 }
+            }
+            if self.trace.is_on() {
+                hits.ranked = Some(Box::new((select, selection.clone())));
             }
             if let Outcome::Ambiguous(ids) = selection.outcome {
                 hits.ambiguous.extend(ids);
@@ -164,6 +175,8 @@ struct Hits {
     unknown: Vec<String>,
     total: usize,
     degraded: Option<String>,
+    /// The search behind `rows`, for the trace.
+    ranked: Option<Box<(SelectRequest, Selection)>>,
 }
 
 impl Hits {

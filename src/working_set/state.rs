@@ -105,7 +105,7 @@ impl WorkingSet {
             }
         }
         self.order = order;
-        self.busy = state.busy.into_iter().filter(|id| self.contains(id)).collect();
+        self.busy = state.busy.into_iter().filter(|id| cost(id).is_some()).collect();
         left_out
     }
 }

@@ -12,3 +12,4 @@
 #[cfg(feature = "onnx")]
 mod onnx;
 mod static_model;
+mod trace;
