@@ -68,6 +68,7 @@ mod session;
 mod text;
 pub mod trace;
 mod working_set;
+pub mod xray;
 
 pub use adapters::{ToolList, openai};
 pub use catalog::{

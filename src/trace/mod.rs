@@ -1,7 +1,7 @@
 //! What a run did, one JSON object a line, so that it can be read, shown and replayed.
 //!
 //! [`Session::trace_to`](crate::Session::trace_to) turns a trace on;
-//! [`Engine::replay`](crate::Engine::replay) runs it again. Each
+//! [`Engine::replay`](crate::Engine::replay) runs it again; [`xray`](crate::xray) shows it. Each
 //! line is an [`Event`].
 //!
 //! # Format, version 1

@@ -13,3 +13,4 @@
 mod onnx;
 mod static_model;
 mod trace;
+mod xray;
