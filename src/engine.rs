@@ -194,7 +194,7 @@ impl Engine {
         let index = self.index();
         let request = SelectRequest::new(text).k(k);
         let eligible = Eligible::of(&index.snapshot, &request.context);
-        let mut rankings = self.ranker(&index).rank(&request, &eligible, k)?;
+        let mut rankings = self.ranker(&index).rank(&request, &eligible, k, false)?;
         let ranked = rankings.pop().map(|ranking| ranking.ranked).unwrap_or_default();
         Ok(ranked.into_iter().map(|entry| entry.candidate).collect())
     }
@@ -256,7 +256,7 @@ impl Engine {
                 )
             })?;
         let ranker = self.ranker(&index);
-        let rankings = ranker.rank(request, &eligible, eligible.count())?;
+        let rankings = ranker.rank(request, &eligible, eligible.count(), false)?;
         let mut best: Option<Explanation> = None;
         for ranking in rankings {
             let place = ranking.ranked.iter().position(|entry| entry.row == row);
@@ -284,8 +284,9 @@ impl Engine {
 
     fn lexical_weight(&self, index: &ToolIndex) -> f32 {
         match self.shared.rules.fusion {
-            Fusion::Weighted { lexical_weight: Some(weight) } => weight,
-            Fusion::Weighted { lexical_weight: None } => {
+            Fusion::Agreement { lexical_weight: Some(weight) }
+            | Fusion::Weighted { lexical_weight: weight } => weight,
+            Fusion::Agreement { lexical_weight: None } => {
                 index.embedder.as_ref().map_or(1.0, |embedder| embedder.profile().lexical_weight)
             }
             Fusion::DenseOnly => 0.0,
@@ -551,13 +552,12 @@ impl fmt::Display for Explanation {
         }
         writeln!(
             f,
-            "  bm25         {:.4} (weight {} after division by the request's greatest)",
+            "  lexical      {:.4} (weight {}; bm25 {:.2}, {:.0} % of the name's end, {:.0} % of the \
+             request's words)",
+            candidate.lexical.get(),
+            self.lexical_weight,
             candidate.bm25.get(),
-            self.lexical_weight
-        )?;
-        writeln!(
-            f,
-            "  words        {:.0} % of the request's, by rarity",
+            candidate.name_coverage.get() * 100.0,
             candidate.coverage.get() * 100.0
         )?;
         writeln!(f, "  fused        {:.4}", candidate.score.get())?;
@@ -568,12 +568,9 @@ impl fmt::Display for Explanation {
         }
         match self.rejected {
             None => write!(f, "  admitted     yes"),
-            Some(crate::select::Rejected::BelowThreshold { cosine, coverage }) => write!(
-                f,
-                "  admitted     no: needs a cosine of {cosine:.2} or {:.0} % of the words",
-                coverage * 100.0
-            ),
-            Some(crate::select::Rejected::NoScore) => write!(f, "  admitted     no: no score"),
+            Some(crate::select::Rejected::BelowThreshold { reaches, asked }) => {
+                write!(f, "  admitted     no: reaches {reaches:.3} of {asked:.3}")
+            }
         }
     }
 }

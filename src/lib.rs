@@ -44,6 +44,8 @@
 //!   what fits, why, and whether anything does.
 //! - A [`Session`] is one run: its [`WorkingSet`], its turns, `find_tool`, and the gate before
 //!   execution.
+//! - The adapters [`openai`], [`anthropic`], [`mcp`] and [`gemini`] render what is visible as a
+//!   [`ToolList`] and read the model's calls; `rig` (a feature) puts it all behind a rig agent.
 //!
 //! # Flow of data
 //! catalog → text → embed | lexical → index → select → working set → session → adapters. Imports
@@ -70,10 +72,13 @@ pub mod trace;
 mod working_set;
 pub mod xray;
 
-pub use adapters::{ToolList, openai};
+#[cfg(feature = "rig")]
+pub use adapters::rig;
+pub use adapters::{Answer, LeftOut, ToolList, anthropic, gemini, mcp, openai};
 pub use catalog::{
     Builtin, Catalog, CatalogDiff, DEFAULT_NAMESPACE, Listing, MAX_PROVIDER_NAME, Problem, Reader,
     Risk, Shape, Snapshot, SourceStatus, SourceUpdate, Tool, ToolBuilder, ToolId, ToolPolicy,
+    VisibleTool,
 };
 #[cfg(feature = "onnx-hub")]
 pub use embed::HubModel;
@@ -86,14 +91,14 @@ pub use index::{BuildReport, Fusion, VectorCache};
 pub use lexical::FieldWeights;
 pub use score::Score;
 pub use select::{
-    Boost, Candidate, DEFAULT_K, Gate, Ineligible, Message, Outcome, Rejected, Role,
+    Boost, Candidate, DEFAULT_K, Gate, GatedBy, Ineligible, Message, Outcome, Rejected, Role,
     RuntimeContext, SelectRequest, Selection, Thresholds,
 };
 pub use session::{
     AsyncSession, Authorized, Call, Difference, Entry, FIND_TOOL, FindReply, FindRequest,
     FindStatus, FoundTool, MetaTool, MissedCall, Refusal, RefusalKind, Replay, ReplayReport,
     RestoreReport, Session, SessionOptions, SessionState, Shadow, ShadowReport, TokenFigures, Turn,
-    TurnInput, Verdict, Visible, VisibleTool,
+    TurnInput, Verdict, Visible,
 };
 #[cfg(feature = "tiktoken")]
 pub use text::TiktokenCounter;
@@ -102,3 +107,8 @@ pub use working_set::{
     AdmitReason, Delta, EvictReason, RefuseReason, Slot, Timing, WorkingSet, WorkingSetOptions,
     WorkingSetState,
 };
+
+/// The README's programs, run as doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

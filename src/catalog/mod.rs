@@ -9,6 +9,7 @@ mod refresh;
 mod schema;
 mod snapshot;
 mod tool;
+mod visible_tool;
 
 use std::fmt;
 use std::path::Path;
@@ -19,11 +20,13 @@ use arc_swap::ArcSwap;
 pub use policy::{Risk, ToolPolicy};
 pub use provider_name::MAX_PROVIDER_NAME;
 
+pub(crate) use raw::RawObject;
 pub use reader::{Builtin, Listing, Problem, Reader, Shape};
 pub use refresh::{CatalogDiff, SourceUpdate};
 pub(crate) use schema::{SchemaText, schema_text};
 pub use snapshot::{Snapshot, SourceStatus};
 pub use tool::{DEFAULT_NAMESPACE, Tool, ToolBuilder, ToolId};
+pub use visible_tool::VisibleTool;
 
 use crate::error::{Error, ErrorKind, Result};
 

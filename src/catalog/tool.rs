@@ -141,6 +141,7 @@ struct Definition {
     aliases: Vec<String>,
     tags: Vec<String>,
     policy: ToolPolicy,
+    states_risk: bool,
     original: Option<Original>,
     content_hash: String,
 }
@@ -213,11 +214,27 @@ impl Tool {
         self.0.original.as_ref().map(|original| original.shape)
     }
 
-    /// The definition as it was read, called `name` there, unknown fields kept; `None` when it was
-    /// not read in `shape`.
-    pub(crate) fn original_in(&self, shape: Shape, name: &str) -> Option<Arc<RawValue>> {
+    /// The definition as it was read, called `name` there, without the fields in `drop` and with
+    /// those in `set`; `None` when it was not read in `shape`.
+    pub(crate) fn original_in(
+        &self,
+        shape: Shape,
+        name: &str,
+        drop: &[&str],
+        set: &[(&str, Arc<RawValue>)],
+    ) -> Option<Arc<RawValue>> {
         let original = self.0.original.as_ref().filter(|original| original.shape == shape)?;
-        original.renamed(name).ok()
+        original.edited(name, drop, set).ok()
+    }
+
+    /// A field of the definition as it was read.
+    pub(crate) fn original_field(&self, key: &str) -> Option<&str> {
+        self.0.original.as_ref()?.fields.get(key).map(|raw| raw.get())
+    }
+
+    /// Whether the risk was stated rather than left at its default.
+    pub(crate) fn states_risk(&self) -> bool {
+        self.0.states_risk || self.0.policy.risk != Risk::default()
     }
 
     /// This tool with `source` as its policy's source, unless it has one.
@@ -238,6 +255,7 @@ impl Tool {
             aliases: definition.aliases.clone(),
             tags: definition.tags.clone(),
             policy,
+            states_risk: definition.states_risk,
             original: definition.original.clone(),
             content_hash: definition.content_hash.clone(),
         }))
@@ -265,6 +283,9 @@ impl Tool {
         }
         if tool.policy != ToolPolicy::default() {
             object.push("policy", raw(&tool.policy)?);
+        }
+        if tool.states_risk && tool.policy.risk == Risk::default() {
+            object.push("risk", raw(&tool.policy.risk)?);
         }
         if let Some(original) = &tool.original {
             for (key, value) in original.unknown() {
@@ -320,6 +341,7 @@ pub struct ToolBuilder {
     pub(super) aliases: Vec<String>,
     pub(super) tags: Vec<String>,
     pub(super) policy: ToolPolicy,
+    pub(super) states_risk: bool,
     pub(super) original: Option<Original>,
 }
 
@@ -383,6 +405,7 @@ impl ToolBuilder {
     /// Sets what a call can do to the world.
     pub fn risk(mut self, risk: Risk) -> Self {
         self.policy.risk = risk;
+        self.states_risk = true;
         self
     }
 
@@ -424,6 +447,7 @@ impl ToolBuilder {
             aliases: self.aliases,
             tags: self.tags,
             policy: self.policy,
+            states_risk: self.states_risk,
             original: self.original,
             content_hash: String::new(),
         }));

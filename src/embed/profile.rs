@@ -22,8 +22,12 @@ use crate::error::{Result, invalid_setting};
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct EmbedderProfile {
-    /// Weight of the normalised lexical score beside the cosine, at least 0.
+    /// Weight w of the lexical arm in [`Fusion::Agreement`](crate::Fusion::Agreement), at least 0.
     pub lexical_weight: f32,
+    /// Cosine that unrelated texts have, which counts as nothing in fusion; in [-1, 1).
+    pub cosine_floor: f32,
+    /// How often the name stands at the front of a tool's text, 1 to 5.
+    pub name_repeats: u32,
     /// Cosine in [-1, 1] from which a read-only tool is admitted.
     pub read: f32,
     /// Cosine from which a tool that changes something is admitted; at least `read`.
@@ -36,7 +40,15 @@ pub struct EmbedderProfile {
 
 impl Default for EmbedderProfile {
     fn default() -> Self {
-        Self { lexical_weight: 0.2, read: 0.2, write: 0.25, destructive: 0.3, calibrated_on: None }
+        Self {
+            lexical_weight: 1.0,
+            cosine_floor: 0.0,
+            name_repeats: 1,
+            read: 0.25,
+            write: 0.3,
+            destructive: 0.4,
+            calibrated_on: None,
+        }
     }
 }
 
@@ -47,6 +59,13 @@ impl EmbedderProfile {
             return Err(invalid_setting(format!(
                 "the profile's lexical_weight is {}: give a number of at least 0",
                 self.lexical_weight
+            )));
+        }
+        if !(-1.0..1.0).contains(&self.cosine_floor) || !(1..=5).contains(&self.name_repeats) {
+            return Err(invalid_setting(format!(
+                "the profile has cosine_floor {} and name_repeats {}: give a cosine in [-1, 1) and \
+                 1 to 5 repeats",
+                self.cosine_floor, self.name_repeats
             )));
         }
         let ordered = -1.0 <= self.read

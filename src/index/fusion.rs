@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::top_k::top_k;
+use crate::embed::EmbedderProfile;
 use crate::error::{Result, invalid_setting};
 use crate::score::Score;
 
@@ -21,13 +22,22 @@ use crate::score::Score;
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Fusion {
-    /// cosine + w · BM25 / the request's greatest BM25. The default.
+    /// s + w · g · l, the lexical arm counting as far as the dense arm likes what it found. The
+    /// default.
     ///
-    /// A clear winner of either arm stays one, which ranks alone would flatten. Without a weight the
-    /// embedder's own is taken ([`EmbedderProfile`](crate::EmbedderProfile)).
-    Weighted {
-        /// w, at least 0; `None` for the embedder's.
+    /// s is the cosine above the model's floor divided by the request's greatest, l the lexical score
+    /// in [0, 1], and the agreement g in [0, 1] is the mean of s over all tools, weighted by l². A
+    /// clear winner of either arm stays one, which ranks alone would flatten; and words that lead the
+    /// lexical arm astray weigh little. On nine development sets it is at least the better of its
+    /// arms less .01, each by itself, and on their mean .05 above it (ARCHITECTURE.md, "index").
+    Agreement {
+        /// w, at least 0; `None` for the embedder's ([`EmbedderProfile`](crate::EmbedderProfile)).
         lexical_weight: Option<f32>,
+    },
+    /// cosine + w · l.
+    Weighted {
+        /// w, at least 0.
+        lexical_weight: f32,
     },
     /// Reciprocal rank fusion: Σ 1 / (k + rank) over the arms in which the tool scores above 0
     /// (Cormack, Clarke, Büttcher, SIGIR 2009).
@@ -37,20 +47,25 @@ pub enum Fusion {
     },
     /// The cosine alone.
     DenseOnly,
-    /// BM25 / the request's greatest BM25 alone.
+    /// The lexical score alone.
     LexicalOnly,
 }
 
 impl Default for Fusion {
     fn default() -> Self {
-        Self::Weighted { lexical_weight: None }
+        Self::Agreement { lexical_weight: None }
     }
 }
+
+/// The smallest cosine that the request's greatest is divided by: among tools that are all far, the
+/// nearest is not near.
+const LEAST_GREATEST: f32 = 0.05;
 
 impl Fusion {
     pub(crate) fn validate(&self) -> Result<()> {
         match *self {
-            Self::Weighted { lexical_weight: Some(weight) }
+            Self::Weighted { lexical_weight: weight }
+            | Self::Agreement { lexical_weight: Some(weight) }
                 if !(weight.is_finite() && weight >= 0.0) =>
             {
                 Err(invalid_setting(format!(
@@ -64,58 +79,99 @@ impl Fusion {
         }
     }
 
-    /// The fused score of every row. `cosines` is `None` when the dense arm has no say.
-    ///
-    /// `default_weight` is the embedder's lexical weight.
+    /// The fused score of every row. `cosines` is `None` when the dense arm has no say; `lexical` is
+    /// in [0, 1].
     pub(crate) fn fuse(
         self,
         cosines: Option<&[f32]>,
-        bm25: &[f32],
+        lexical: &[f32],
         eligible: &dyn Fn(usize) -> bool,
-        default_weight: f32,
+        profile: &EmbedderProfile,
     ) -> Vec<Score> {
-        let greatest = bm25.iter().copied().fold(0.0_f32, f32::max);
-        let lexical = |row: usize| if greatest > 0.0 { bm25[row] / greatest } else { 0.0 };
-        let rows = 0..bm25.len();
-        let Some(cosines) = cosines else {
-            return rows.map(|row| Score::or_zero(lexical(row))).collect();
-        };
+        let alone = |scores: &[f32]| scores.iter().copied().map(Score::or_zero).collect();
+        let Some(cosines) = cosines else { return alone(lexical) };
         match self {
-            Self::Weighted { lexical_weight } => {
-                let weight = lexical_weight.unwrap_or(default_weight);
-                rows.map(|row| Score::or_zero(cosines[row] + weight * lexical(row))).collect()
+            Self::Agreement { lexical_weight } => {
+                let weight = lexical_weight.unwrap_or(profile.lexical_weight);
+                agreement(cosines, lexical, eligible, weight, profile.cosine_floor)
             }
-            Self::DenseOnly => rows.map(|row| Score::or_zero(cosines[row])).collect(),
-            Self::LexicalOnly => rows.map(|row| Score::or_zero(lexical(row))).collect(),
-            Self::Rrf { k } => {
-                let mut fused = vec![0.0_f32; bm25.len()];
-                for arm in [cosines, bm25] {
-                    let scored = arm
-                        .iter()
-                        .enumerate()
-                        .filter(|&(row, &score)| score > 0.0 && eligible(row))
-                        .map(|(row, &score)| (row, Score::or_zero(score)));
-                    for (rank, (row, _)) in top_k(scored, arm.len()).into_iter().enumerate() {
-                        fused[row] += 1.0 / (k + rank as f32 + 1.0);
-                    }
-                }
-                fused.into_iter().map(Score::or_zero).collect()
-            }
+            Self::Weighted { lexical_weight } => cosines
+                .iter()
+                .zip(lexical)
+                .map(|(cosine, lexical)| Score::or_zero(cosine + lexical_weight * lexical))
+                .collect(),
+            Self::DenseOnly => alone(cosines),
+            Self::LexicalOnly => alone(lexical),
+            Self::Rrf { k } => rank_fusion([cosines, lexical], k, eligible),
         }
     }
+}
+
+fn agreement(
+    cosines: &[f32],
+    lexical: &[f32],
+    eligible: &dyn Fn(usize) -> bool,
+    weight: f32,
+    floor: f32,
+) -> Vec<Score> {
+    let rows = 0..cosines.len();
+    let greatest =
+        rows.filter(|&row| eligible(row)).map(|row| cosines[row] - floor).fold(0.0, f32::max);
+    let scale = 1.0 / greatest.max(LEAST_GREATEST);
+    let (mut agreed, mut total) = (0.0_f32, 0.0_f32);
+    for (&cosine, &lexical) in cosines.iter().zip(lexical) {
+        let square = lexical * lexical;
+        agreed += square * ((cosine - floor) * scale).clamp(0.0, 1.0);
+        total += square;
+    }
+    let weight = if total > 0.0 { weight * agreed / total } else { 0.0 };
+    let fused = |(&cosine, &lexical): (&f32, &f32)| (cosine - floor) * scale + weight * lexical;
+    cosines.iter().zip(lexical).map(fused).map(Score::or_zero).collect()
+}
+
+fn rank_fusion(arms: [&[f32]; 2], k: f32, eligible: &dyn Fn(usize) -> bool) -> Vec<Score> {
+    let mut fused = vec![0.0_f32; arms[0].len()];
+    for arm in arms {
+        let scored = arm
+            .iter()
+            .enumerate()
+            .filter(|&(row, &score)| score > 0.0 && eligible(row))
+            .map(|(row, &score)| (row, Score::or_zero(score)));
+        for (rank, (row, _)) in top_k(scored, arm.len()).into_iter().enumerate() {
+            fused[row] += 1.0 / (k + rank as f32 + 1.0);
+        }
+    }
+    fused.into_iter().map(Score::or_zero).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn fuse(fusion: Fusion, cosines: &[f32], lexical: &[f32]) -> Vec<f32> {
+        let profile = EmbedderProfile { lexical_weight: 1.0, ..EmbedderProfile::default() };
+        fusion
+            .fuse(Some(cosines), lexical, &|_| true, &profile)
+            .into_iter()
+            .map(Score::get)
+            .collect()
+    }
+
     #[test]
-    fn a_clear_winner_of_either_arm_stays_one() {
-        let fused =
-            Fusion::default().fuse(Some(&[0.9, 0.3, 0.3]), &[0.0, 8.0, 1.0], &|_| true, 0.2);
-        assert!(fused[0] > fused[1] && fused[1] > fused[2]);
-        let fused =
-            Fusion::default().fuse(Some(&[0.31, 0.3, 0.3]), &[0.0, 8.0, 1.0], &|_| true, 0.2);
+    fn agreement_is_its_formula() {
+        let (cosines, lexical) = ([0.6_f32, 0.3, -0.1], [0.0_f32, 1.0, 0.5]);
+        // s = 1, .5, -1/6; g = (1 · .5 + .25 · 0) / 1.25 = .4
+        let expected = [1.0, 0.5 + 0.4, -1.0 / 6.0 + 0.4 * 0.5];
+        for (got, expected) in fuse(Fusion::default(), &cosines, &lexical).iter().zip(expected) {
+            assert!((got - expected).abs() < 1e-6, "{got} {expected}");
+        }
+    }
+
+    #[test]
+    fn words_that_lead_astray_weigh_little() {
+        let fused = fuse(Fusion::default(), &[0.8, 0.0, 0.1], &[0.0, 1.0, 0.0]);
+        assert!(fused[0] > fused[1]);
+        let fused = fuse(Fusion::default(), &[0.8, 0.7, 0.1], &[0.0, 1.0, 0.0]);
         assert!(fused[1] > fused[0]);
     }
 
@@ -123,9 +179,9 @@ mod tests {
     fn rank_fusion_counts_only_what_scores_and_is_eligible() {
         let fused = Fusion::Rrf { k: 60.0 }.fuse(
             Some(&[0.9, 0.8, -0.1]),
-            &[0.0, 2.0, 0.0],
+            &[0.0, 1.0, 0.0],
             &|row| row != 0,
-            0.0,
+            &EmbedderProfile::default(),
         );
         assert_eq!(fused[0], Score::ZERO);
         assert_eq!(fused[1], Score::new(2.0 / 61.0).unwrap());

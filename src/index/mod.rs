@@ -18,7 +18,7 @@ pub use vectors::VectorCache;
 use vectors::text_key;
 
 use crate::catalog::Snapshot;
-use crate::embed::{Embedder, Progress, UnitVector, embed_documents};
+use crate::embed::{Embedder, Progress, UnitVector, embed_documents, embed_queries};
 use crate::error::{Error, Result};
 use crate::lexical::{FieldWeights, LexicalIndex, LexicalScores, QueryTerms};
 use crate::text::{TokenCount, TokenCounter, dense_text};
@@ -54,9 +54,17 @@ pub(crate) struct ToolIndex {
     pub report: BuildReport,
 }
 
+/// What is looked for: texts with weights, and the pieces of the first one if it is long.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct QueryText {
+    pub parts: Vec<(String, f32)>,
+    pub pieces: Vec<String>,
+}
+
 /// Both arms' scores of every row.
 pub(crate) struct ArmScores {
-    /// `None` when the dense arm has no say.
+    /// Cosine of each row in [-1, 1] with the request; for a long one, the mean of that and the
+    /// best of its pieces. `None` when the dense arm has no say.
     pub cosines: Option<Vec<f32>>,
     pub lexical: LexicalScores,
     /// Why the dense arm has no say although it should.
@@ -84,7 +92,9 @@ impl ToolIndex {
         let mut keys = Vec::new();
         let mut dense = None;
         if let Some(embedder) = &parts.embedder {
-            let texts: Vec<String> = snapshot.tools().map(dense_text).collect();
+            let repeats = embedder.profile().name_repeats;
+            let texts: Vec<String> =
+                snapshot.tools().map(|tool| dense_text(tool, repeats)).collect();
             keys = texts.iter().map(|text| text_key(text)).collect();
             let known = match parts.known.map(|cache| (cache, cache.check(&**embedder))) {
                 Some((cache, Ok(()))) => Some(cache),
@@ -100,12 +110,10 @@ impl ToolIndex {
         Ok(Self { snapshot, lexical, dense, embedder: parts.embedder, keys, costs, report })
     }
 
-    /// Both arms' scores for `queries`, combined over the queries by the greater score.
-    ///
-    /// Each query is a list of texts with weights: their vectors are summed, their terms united.
+    /// Both arms' scores of every row for each of `queries`.
     pub(crate) fn score(
         &self,
-        queries: &[Vec<(String, f32)>],
+        queries: &[QueryText],
         eligible: Option<&[bool]>,
         use_dense: bool,
     ) -> Result<Vec<ArmScores>> {
@@ -115,13 +123,9 @@ impl ToolIndex {
             if dense.n_present() == 0 && !self.snapshot.is_empty() {
                 degraded = self.report.failure.clone();
             } else {
-                match query_vectors(&**embedder, queries) {
+                match QueryVectors::embed(&**embedder, queries) {
                     Ok(vectors) => {
-                        let some: Vec<UnitVector> = vectors.iter().flatten().cloned().collect();
-                        let mut products = dense.cosines_of(&some).into_iter();
-                        for (slot, vector) in cosines.iter_mut().zip(&vectors) {
-                            *slot = vector.as_ref().and_then(|_| products.next());
-                        }
+                        cosines = vectors.into_iter().map(|v| v.cosines(dense)).collect();
                         if !dense.is_complete() {
                             degraded = self.report.failure.clone();
                         }
@@ -131,9 +135,12 @@ impl ToolIndex {
             }
         }
         let mut scores = Vec::with_capacity(queries.len());
-        for (parts, cosines) in queries.iter().zip(cosines) {
-            let terms = QueryTerms::of(parts.iter().map(|(text, weight)| (text.as_str(), *weight)));
-            let lexical = self.lexical.score(&terms, eligible)?;
+        for (query, cosines) in queries.iter().zip(cosines) {
+            let whole =
+                QueryTerms::of(query.parts.iter().map(|(text, weight)| (text.as_str(), *weight)));
+            let pieces: Vec<QueryTerms> =
+                query.pieces.iter().map(|piece| QueryTerms::of([(piece.as_str(), 1.0)])).collect();
+            let lexical = self.lexical.score(&whole, &pieces, eligible)?;
             scores.push(ArmScores { cosines, lexical, degraded: degraded.clone() });
         }
         Ok(scores)
@@ -190,45 +197,70 @@ fn fill(
     DenseIndex::new(rows.iter().map(Option::as_deref), embedder.dimensions())
 }
 
-/// One vector a query: the weighted sum of its texts' vectors, or `None` when they hold no text.
-fn query_vectors(
-    embedder: &dyn Embedder,
-    queries: &[Vec<(String, f32)>],
-) -> Result<Vec<Option<UnitVector>>> {
-    let has_text = |text: &str| text.chars().any(char::is_alphanumeric);
-    let texts: Vec<&str> = queries
-        .iter()
-        .flatten()
-        .map(|(text, _)| text.as_str())
-        .filter(|text| has_text(text))
-        .collect();
-    if texts.is_empty() {
-        return Ok(queries.iter().map(|_| None).collect());
+/// The vectors of one query.
+struct QueryVectors {
+    /// The weighted sum of its texts' vectors; `None` when they hold no text.
+    whole: Option<UnitVector>,
+    pieces: Vec<UnitVector>,
+}
+
+impl QueryVectors {
+    /// Embeds all texts of all queries in one call.
+    fn embed(embedder: &dyn Embedder, queries: &[QueryText]) -> Result<Vec<Self>> {
+        let has_text = |text: &&str| text.chars().any(char::is_alphanumeric);
+        let texts: Vec<&str> = queries
+            .iter()
+            .flat_map(|query| query.parts.iter().map(|(text, _)| text).chain(&query.pieces))
+            .map(String::as_str)
+            .filter(has_text)
+            .collect();
+        let mut vectors = match texts.as_slice() {
+            [] => Vec::new(),
+            texts => embed_queries(embedder, texts)?,
+        }
+        .into_iter();
+        let mut next = |text: &str| if has_text(&text) { vectors.next() } else { None };
+        queries
+            .iter()
+            .map(|query| {
+                let parts: Vec<(UnitVector, f32)> = query
+                    .parts
+                    .iter()
+                    .filter_map(|(text, weight)| Some((next(text)?, *weight)))
+                    .collect();
+                let pieces = query.pieces.iter().filter_map(|text| next(text)).collect();
+                Ok(Self { whole: weighted_sum(embedder, parts)?, pieces })
+            })
+            .collect()
     }
-    let mut vectors = crate::embed::embed_queries(embedder, &texts)?.into_iter();
-    queries
-        .iter()
-        .map(|parts| {
-            let parts: Vec<(UnitVector, f32)> = parts
-                .iter()
-                .filter(|(text, _)| has_text(text))
-                .filter_map(|(_, weight)| Some((vectors.next()?, *weight)))
-                .collect();
-            match parts.as_slice() {
-                [] => Ok(None),
-                [(single, _)] => Ok(Some(single.clone())),
-                several => {
-                    let mut sum = vec![0.0_f32; embedder.dimensions()];
-                    for (vector, weight) in several {
-                        for (total, value) in sum.iter_mut().zip(vector.as_slice()) {
-                            *total += weight * value;
-                        }
-                    }
-                    UnitVector::normalise(sum, embedder).map(Some)
-                }
+
+    fn cosines(self, dense: &DenseIndex) -> Option<Vec<f32>> {
+        let mut cosines = dense.cosines(&self.whole?);
+        if !self.pieces.is_empty() {
+            let by_piece = dense.cosines_of(&self.pieces);
+            for (row, cosine) in cosines.iter_mut().enumerate() {
+                let best = by_piece.iter().map(|scores| scores[row]).fold(f32::MIN, f32::max);
+                *cosine = 0.5 * (*cosine + best);
             }
-        })
-        .collect()
+        }
+        Some(cosines)
+    }
+}
+
+fn weighted_sum(
+    embedder: &dyn Embedder,
+    mut parts: Vec<(UnitVector, f32)>,
+) -> Result<Option<UnitVector>> {
+    if parts.len() < 2 {
+        return Ok(parts.pop().map(|(vector, _)| vector));
+    }
+    let mut sum = vec![0.0_f32; embedder.dimensions()];
+    for (vector, weight) in &parts {
+        for (total, value) in sum.iter_mut().zip(vector.as_slice()) {
+            *total += weight * value;
+        }
+    }
+    UnitVector::normalise(sum, embedder).map(Some)
 }
 
 /// The text whose tokens count as a tool's cost: its definition as one JSON object.

@@ -16,6 +16,7 @@ fn oracle(tools: &[Tool], weights: &FieldWeights, query: &QueryTerms, mask: &[bo
                 (fields.parameters, weights.parameters),
                 (fields.namespace, weights.namespace),
                 (fields.description, weights.description),
+                (fields.whole_name, 1),
             ] {
                 for term in terms {
                     *bag.entry(term).or_insert(0.0) += f64::from(weight);
@@ -70,7 +71,7 @@ proptest! {
         let weights = FieldWeights::default();
         let index = LexicalIndex::build(tools.iter(), &weights).unwrap();
         let query = QueryTerms::of([(text.as_str(), 1.0), ("aa bb", 0.5)]);
-        let scores = index.score(&query, Some(&mask)).unwrap();
+        let scores = index.score(&query, &[], Some(&mask)).unwrap();
         for (row, expected) in oracle(&tools, &weights, &query, &mask).into_iter().enumerate() {
             let got = f64::from(scores.bm25[row]);
             let expected = if expected.is_nan() { 0.0 } else { expected };
@@ -91,18 +92,20 @@ fn hidden_tools_leave_no_trace_in_scores() {
     let weights = FieldWeights::default();
     let query = QueryTerms::of([("send mail with files", 1.0)]);
     let whole = LexicalIndex::build(all.iter(), &weights).unwrap();
-    let masked = whole.score(&query, Some(&[true, false, true])).unwrap();
-    let alone = LexicalIndex::build(part.iter(), &weights).unwrap().score(&query, None).unwrap();
+    let masked = whole.score(&query, &[], Some(&[true, false, true])).unwrap();
+    let alone =
+        LexicalIndex::build(part.iter(), &weights).unwrap().score(&query, &[], None).unwrap();
     assert_eq!([masked.bm25[0], masked.bm25[2]], alone.bm25[..]);
     assert_eq!([masked.coverage[0], masked.coverage[2]], alone.coverage[..]);
-    assert_eq!(masked.n_answerable, alone.n_answerable);
+    assert_eq!([masked.name_coverage[0], masked.name_coverage[2]], alone.name_coverage[..]);
+    assert_eq!([masked.score[0], masked.score[2]], alone.score[..]);
 }
 
 #[test]
 fn empty_index_and_empty_query_score_nothing() {
     let none = LexicalIndex::build(std::iter::empty(), &FieldWeights::default()).unwrap();
     let query = QueryTerms::of([("mail", 1.0)]);
-    assert!(none.score(&query, None).unwrap().bm25.is_empty());
+    assert!(none.score(&query, &[], None).unwrap().bm25.is_empty());
     let one = LexicalIndex::build([tool("a", "the", "")].iter(), &FieldWeights::default()).unwrap();
-    assert_eq!(one.score(&query, None).unwrap().bm25, [0.0]);
+    assert_eq!(one.score(&query, &[], None).unwrap().bm25, [0.0]);
 }

@@ -8,7 +8,7 @@ mod request;
 mod selection;
 
 pub use context::RuntimeContext;
-pub use gate::{Gate, Thresholds};
+pub use gate::{Gate, GatedBy, Thresholds};
 pub(crate) use policy::Eligible;
 pub use policy::Ineligible;
 pub(crate) use rank::Ranker;

@@ -71,6 +71,10 @@ pub(crate) struct Eligible {
 
 impl Eligible {
     pub(crate) fn of(snapshot: &Snapshot, context: &RuntimeContext) -> Self {
+        let restricts = context.namespaces.is_some() || context.tools.is_some();
+        if !restricts && !snapshot.has_restricted_tools() {
+            return Self { mask: None, count: snapshot.len() };
+        }
         Self::filter(snapshot, |tool| check(tool, context).is_ok())
     }
 

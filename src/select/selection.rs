@@ -22,15 +22,13 @@ pub enum Boost {
 #[serde(rename_all = "kebab-case", tag = "why")]
 #[non_exhaustive]
 pub enum Rejected {
-    /// Neither its cosine nor its words reach the gate.
+    /// It does not reach the threshold of its risk class.
     BelowThreshold {
-        /// The cosine that its risk class asks for.
-        cosine: f32,
-        /// The share of words that is asked for.
-        coverage: f32,
+        /// What it reaches: [`Candidate::gate`].
+        reaches: f32,
+        /// What is asked for.
+        asked: f32,
     },
-    /// Its score is zero in every arm.
-    NoScore,
 }
 
 /// One ranked tool.
@@ -45,8 +43,14 @@ pub struct Candidate {
     pub cosine: Option<Score>,
     /// BM25, at least 0.
     pub bm25: Score,
+    /// The lexical arm's verdict in [0, 1]: BM25 and name coverage, 1 for the request's best tool.
+    pub lexical: Score,
+    /// Share of the words at the end of the tool's name, by rarity, that the request has; in [0, 1].
+    pub name_coverage: Score,
     /// Share of the request's words, by rarity, that the tool has; in [0, 1].
     pub coverage: Score,
+    /// What the gate compares with its threshold.
+    pub gate: Score,
     /// What put it before its score.
     pub boosts: Vec<Boost>,
     /// The intent (by number) that it was ranked for.

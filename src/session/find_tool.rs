@@ -221,6 +221,9 @@ pub struct FindReply {
     pub not_loaded: Vec<(FoundTool, RefuseReason)>,
     /// Tools between which the model should choose.
     pub ambiguous: Vec<FoundTool>,
+    /// Tools that change something and come near without reaching the gate of their risk class:
+    /// not loaded unless the model names them.
+    pub near: Vec<FoundTool>,
     /// Names that stand for no tool.
     pub unknown_names: Vec<String>,
     /// Namespaces in which tools exist, when nothing was found.
@@ -295,6 +298,10 @@ impl fmt::Display for FindReply {
                 "These fit alike; choose by their descriptions: {}.",
                 names.join(", ")
             ));
+        }
+        if !self.near.is_empty() {
+            lines.push("Near, but not loaded unless you give their names:".into());
+            lines.extend(self.near.iter().map(FoundTool::line));
         }
         if !self.unknown_names.is_empty() {
             let names: Vec<String> = self

@@ -12,7 +12,8 @@ mod state;
 mod turn;
 mod visible;
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub use asynchronous::AsyncSession;
 pub use authorize::{Authorized, Call, Refusal, RefusalKind, Verdict};
@@ -24,9 +25,9 @@ pub use shadow::{MissedCall, Shadow, ShadowReport};
 pub use state::{RestoreReport, SessionState};
 pub use turn::{Turn, TurnInput};
 use visible::{BuiltinJson, VisibleInner};
-pub use visible::{Entry, MetaTool, TokenFigures, Visible, VisibleTool};
+pub use visible::{Entry, MetaTool, TokenFigures, Visible};
 
-use crate::catalog::{Snapshot, Tool, ToolId};
+use crate::catalog::{Snapshot, Tool, ToolId, VisibleTool};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{ToolIndex, definition_text};
@@ -88,7 +89,10 @@ pub struct Session {
     index: Arc<ToolIndex>,
     eligible: Eligible,
     set: WorkingSet,
-    meta: MetaTool,
+    meta: Arc<MetaTool>,
+    meta_tokens: TokenCount,
+    /// Tokens of all eligible tools.
+    naive_tokens: TokenCount,
     pass_through: bool,
     recent: Vec<Message>,
     /// Used since the last step.
@@ -99,7 +103,50 @@ pub struct Session {
     searches: Vec<(String, Vec<ToolId>)>,
     /// Tools whose definition the model was given in a reply.
     briefed: Vec<ToolId>,
+    /// Tools that came in since a list was last taken: the model was not shown them yet.
+    unseen: Unseen,
     trace: Recorder,
+}
+
+/// Tools that are in the list but in none that was taken.
+///
+/// Taking a list needs no `&mut`, as reading should not; hence the lock, which nobody contends.
+#[derive(Debug, Default)]
+struct Unseen {
+    tools: Mutex<Vec<ToolId>>,
+    /// Whether there were some when a list was taken.
+    taken: AtomicBool,
+}
+
+impl Unseen {
+    fn add(&self, id: ToolId) {
+        self.list().push(id);
+    }
+
+    fn remove(&self, id: &ToolId) {
+        self.list().retain(|other| other != id);
+    }
+
+    fn clear(&self) {
+        let mut tools = self.list();
+        if !tools.is_empty() {
+            tools.clear();
+            self.taken.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the list was taken since the last time this was asked, and that showed something.
+    fn was_taken(&self) -> bool {
+        self.taken.swap(false, Ordering::Relaxed)
+    }
+
+    fn contains(&self, id: &ToolId) -> bool {
+        self.list().contains(id)
+    }
+
+    fn list(&self) -> std::sync::MutexGuard<'_, Vec<ToolId>> {
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Session {
@@ -114,6 +161,16 @@ impl Session {
                 format!(
                     "a tool of the catalog is called '{}' like the meta-tool: give the meta-tool \
                      another name or the tool a namespace",
+                    meta.name
+                ),
+            ));
+        }
+        if index.snapshot.builtins().any(|builtin| builtin.name() == Some(&meta.name)) {
+            return Err(Error::new(
+                ErrorKind::InvalidSetting,
+                format!(
+                    "a built-in tool of the catalog is called '{}' like the meta-tool: give the \
+                     meta-tool another name",
                     meta.name
                 ),
             ));
@@ -142,7 +199,9 @@ impl Session {
             index,
             eligible,
             set,
-            meta,
+            meta: Arc::new(meta),
+            meta_tokens,
+            naive_tokens: whole,
             pass_through,
             recent: Vec::new(),
             used: Vec::new(),
@@ -150,6 +209,7 @@ impl Session {
             searches: Vec::new(),
             briefed: Vec::new(),
             trace: Recorder::default(),
+            unseen: Unseen::default(),
             options,
         };
         let pinned = session.options.pinned.clone();
@@ -187,7 +247,7 @@ impl Session {
             let (options, reserved) = if state.pass_through {
                 (session.options.working_set.clone().limit(usize::MAX), 0)
             } else {
-                (session.options.working_set.clone(), session.meta_tokens())
+                (session.options.working_set.clone(), session.meta_tokens)
             };
             session.set = WorkingSet::new(options, slots(&index, core), reserved)?;
         }
@@ -289,7 +349,15 @@ impl Session {
     }
 
     /// The list to send to the model now. Read it anew after [`find_tool`](Self::find_tool).
+    ///
+    /// Whoever takes the list is taken to send it: what came in since the last time counts as shown
+    /// to the model from here on, and can be called.
     pub fn visible(&self) -> Visible {
+        self.unseen.clear();
+        self.list()
+    }
+
+    fn list(&self) -> Visible {
         let snapshot = &self.index.snapshot;
         let core: Vec<usize> = self.set.core().filter_map(|id| snapshot.row(id)).collect();
         let n_core = core.len();
@@ -306,24 +374,17 @@ impl Session {
             );
         }
         let all = rows.len() >= self.eligible.count();
-        let naive = naive_tokens(&self.index, &self.eligible);
         let meta = (!all).then(|| self.meta.clone());
         let sent = rows.iter().map(|&row| self.index.costs[row]).sum::<TokenCount>()
-            + if meta.is_some() { self.meta_tokens() } else { 0 };
-        let tools = rows
-            .into_iter()
-            .map(|row| VisibleTool {
-                tool: snapshot.tool(row).clone(),
-                name: snapshot.names().provider_name(row).to_owned(),
-            })
-            .collect();
+            + if meta.is_some() { self.meta_tokens } else { 0 };
+        let tools = rows.into_iter().map(|row| Arc::clone(snapshot.visible_tool(row))).collect();
         Visible {
             inner: Arc::new(VisibleInner {
                 tools,
                 core: n_core,
                 meta,
                 builtins: snapshot.builtins().cloned().map(BuiltinJson).collect(),
-                tokens: TokenFigures::new(sent, naive),
+                tokens: TokenFigures::new(sent, self.naive_tokens),
                 epoch: self.set.epoch(),
                 catalog_version: snapshot.version(),
             }),
@@ -377,7 +438,8 @@ impl Session {
     fn authorize_row(&mut self, now: &ToolIndex, row: usize) -> Verdict {
         let tool = now.snapshot.tool(row).clone();
         let id = tool.id().clone();
-        let shown = self.is_visible(&id) || self.briefed.contains(&id);
+        let known = self.is_visible(&id) || self.briefed.contains(&id);
+        let shown = known && !self.unseen.contains(&id);
         if shown {
             self.set.begin_call(&id);
             return Verdict::Run(Authorized { tool });
@@ -385,7 +447,10 @@ impl Session {
         let delta = self.set.admit_called(&slot(now, row));
         let loaded = self.set.contains(&id);
         self.pending.extend(delta);
-        self.briefed.push(id);
+        self.unseen.add(id.clone());
+        if !self.briefed.contains(&id) {
+            self.briefed.push(id);
+        }
         let name = now.snapshot.names().provider_name(row);
         let definition = definition_text(name, tool.description(), tool.parameters());
         let list = if loaded { "It is in your list from your next message on. " } else { "" };
@@ -407,7 +472,7 @@ impl Session {
         if !names.is_empty() {
             text += &format!(" Similar ones: {}.", names.join(", "));
         }
-        if self.visible().meta_tool().is_some() {
+        if self.list().meta_tool().is_some() {
             text += &format!(" Use {} to look for what you need.", self.meta.name);
         }
         Ok(Refusal::new(RefusalKind::Unknown, text))
@@ -514,10 +579,50 @@ impl Session {
         &self.index.snapshot
     }
 
-    fn meta_tokens(&self) -> TokenCount {
-        let meta = &self.meta;
-        let text = definition_text(&meta.name, &meta.description, Some(&meta.parameters));
-        self.engine.token_counter().count(&text)
+    /// Every tool that the caller may use, in catalog order, under the name that providers know it
+    /// by.
+    pub fn eligible_tools(&self) -> impl Iterator<Item = &Arc<VisibleTool>> {
+        let snapshot = &self.index.snapshot;
+        let rows = (0..snapshot.len()).filter(|&row| self.eligible.contains(row));
+        rows.map(|row| snapshot.visible_tool(row))
+    }
+
+    /// The meta-tool, whether it is in the list now or not.
+    pub fn meta_tool(&self) -> &MetaTool {
+        &self.meta
+    }
+
+    /// Notes that the model was shown the definitions of these tools by other means than the list,
+    /// such as a provider's own tool search: calls of them may run until the next compaction.
+    ///
+    /// Names are those that providers know. What the caller may not use is passed over.
+    ///
+    /// # Example
+    /// ```
+    /// use serde_json::json;
+    /// use toolrack::{Call, Catalog, Engine, SessionOptions, Verdict};
+    ///
+    /// let engine = Engine::builder(Catalog::parse(r#"[{"name": "a"}, {"name": "b"}]"#)?).build()?;
+    /// let mut run = engine.session(SessionOptions::default().limit(1))?;
+    /// run.note_shown(["b"]);
+    /// assert!(matches!(run.authorize(&Call::new("b", json!({})))?, Verdict::Run(_)));
+    /// # Ok::<(), toolrack::Error>(())
+    /// ```
+    pub fn note_shown<S: AsRef<str>>(&mut self, names: impl IntoIterator<Item = S>) {
+        let mut shown = Vec::new();
+        let snapshot = &self.index.snapshot;
+        for name in names {
+            let row = snapshot.names().by_provider(name.as_ref());
+            if let Some(row) = row.filter(|&row| self.eligible.contains(row)) {
+                let id = snapshot.tool(row).id();
+                if !self.briefed.contains(id) {
+                    self.briefed.push(id.clone());
+                }
+                self.unseen.remove(id);
+                shown.push(id.clone());
+            }
+        }
+        self.trace_input(|| Stage::Shown { tools: shown });
     }
 
     fn is_visible(&self, id: &ToolId) -> bool {
@@ -541,6 +646,7 @@ impl Session {
         let old = std::mem::replace(&mut self.index, index);
         self.eligible = Eligible::of(&self.index.snapshot, &self.options.context);
         let (index, eligible) = (Arc::clone(&self.index), self.eligible.clone());
+        self.naive_tokens = naive_tokens(&index, &eligible);
         // A core tool that is gone comes back by itself when its source does.
         let core = self
             .options

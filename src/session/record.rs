@@ -9,7 +9,9 @@ use serde::Serialize;
 use serde_json::Value;
 use tracing::field::Empty;
 
-use super::{Call, FindReply, FindRequest, Session, Turn, TurnInput, Verdict, Visible};
+use super::{
+    Call, FindReply, FindRequest, RefusalKind, Session, Turn, TurnInput, Verdict, Visible,
+};
 use crate::catalog::ToolId;
 use crate::error::{Error, Result};
 use crate::index::ToolIndex;
@@ -75,6 +77,7 @@ impl Session {
 
     fn begin_trace(&mut self, recorder: Recorder) {
         self.trace = recorder;
+        self.unseen.was_taken();
         let catalog = self.trace.attribute(CatalogStamp::of(&self.index.snapshot));
         let resume = self.resume(catalog.version);
         // What is not there for this caller now must not be named; its pins are in the state.
@@ -101,7 +104,7 @@ impl Session {
         };
         self.trace.set_world(world);
         self.trace.record(Stage::Open(Box::new(opened)));
-        let visible = self.visible();
+        let visible = self.list();
         self.trace_list(&visible);
         self.trace.flush();
     }
@@ -111,6 +114,7 @@ impl Session {
         let mut state = self.to_state();
         if !self.trace.resumed()
             && self.used.is_empty()
+            && self.unseen.list().is_empty()
             && let Ok(fresh) = Self::open(self.engine.clone(), self.options.clone())
             && fresh.to_state() == state
             && fresh.pending == self.pending
@@ -129,7 +133,8 @@ impl Session {
         pending.refused.retain(|(id, _)| may(id));
         pending.touched.retain(may);
         let used = self.used.iter().filter(|id| may(id)).cloned().collect();
-        Some(Resume { state: value(&state), used, pending })
+        let unseen = self.unseen.list().iter().filter(|id| may(id)).cloned().collect();
+        Some(Resume { state: value(&state), used, unseen, pending })
     }
 
     /// The catalog, model and policy of now, as a trace names them.
@@ -221,7 +226,9 @@ impl Session {
         changed
     }
 
-    fn mark(&self) -> Mark {
+    /// Begins the events of one call: a list that was taken comes first, as it showed tools.
+    fn mark(&mut self) -> Mark {
+        self.trace_taken();
         Mark {
             admitted: self.pending.admitted.len(),
             evicted: self.pending.evicted.len(),
@@ -237,8 +244,15 @@ impl Session {
         let changed = self.trace_changes(mark, &pending);
         self.pending = pending;
         if changed {
-            let visible = self.visible();
+            let visible = self.list();
             self.trace_list(&visible);
+        }
+    }
+
+    /// Reading the list needs no `&mut`, so that it is written when the next call comes.
+    fn trace_taken(&mut self) {
+        if self.trace.is_on() && self.unseen.was_taken() {
+            self.trace.record(Stage::Taken);
         }
     }
 
@@ -302,6 +316,8 @@ impl Session {
             // What was pending comes first in the turn's delta and is written already.
             self.trace_changes(mark, &turn.delta);
             self.trace_list(&turn.visible);
+            // A turn gives the list anyway.
+            self.unseen.was_taken();
         }
     }
 
@@ -346,14 +362,16 @@ impl Session {
     pub(super) fn traced_authorize(&mut self, call: &Call) -> Result<Verdict> {
         let span = tracing::debug_span!("authorize", verdict = Empty).entered();
         let mark = self.mark();
-        let briefed = self.briefed.len();
         // Looked at once, so that what is judged is what is written.
         let now = self.engine.index();
         let result = self.judge(call, &now);
         let (verdict, tool) = match &result {
             Ok(Verdict::MetaTool(_)) => ("meta-tool".to_owned(), None),
             Ok(Verdict::Run(authorized)) => ("run".to_owned(), Some(authorized.id().clone())),
-            Ok(Verdict::Refused(why)) => (name_of(&why.kind), self.briefed.get(briefed).cloned()),
+            Ok(Verdict::Refused(why)) => {
+                let loaded = why.kind == RefusalKind::NotLoaded;
+                (name_of(&why.kind), self.unseen.list().last().filter(|_| loaded).cloned())
+            }
             Err(_) => ("failed".to_owned(), None),
         };
         span.record("verdict", verdict.as_str());
@@ -379,6 +397,7 @@ impl Session {
     /// Writes what the runtime did, when it changes no list.
     pub(super) fn trace_input(&mut self, stage: impl FnOnce() -> Stage) {
         if self.trace.is_on() {
+            self.trace_taken();
             self.trace.record(stage());
             self.trace.flush();
         }
@@ -389,10 +408,11 @@ impl Session {
         if !self.trace.is_on() {
             return;
         }
+        self.trace_taken();
         self.trace.record(stage);
         let mark = Mark { epoch, ..Mark::default() };
         if self.trace_changes(&mark, delta) {
-            let visible = self.visible();
+            let visible = self.list();
             self.trace_list(&visible);
         }
         self.trace.flush();

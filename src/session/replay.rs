@@ -226,6 +226,7 @@ fn open(engine: &Engine, opened: &Opened) -> Result<Session> {
         .map_err(|error| damaged("session state", error))?;
     let (mut session, _) = engine.restore(options, state)?;
     session.used.clone_from(&resume.used);
+    resume.unseen.iter().for_each(|id| session.unseen.add(id.clone()));
     session.pending.clone_from(&resume.pending);
     Ok(session)
 }
@@ -249,6 +250,8 @@ fn is_input(stage: &Stage) -> bool {
         | Stage::Used { .. }
         | Stage::Abandoned { .. }
         | Stage::Reply { .. }
+        | Stage::Taken
+        | Stage::Shown { .. }
         | Stage::Pin { .. }
         | Stage::Unpin { .. }
         | Stage::Release { .. }
@@ -310,6 +313,15 @@ fn feed(
             }
         }
         Stage::Reply { text } => session.note_reply(text.as_str()),
+        Stage::Taken => drop(session.visible()),
+        Stage::Shown { tools } => {
+            let names: Vec<String> = tools
+                .iter()
+                .filter_map(|id| session.snapshot().provider_name(id))
+                .map(str::to_owned)
+                .collect();
+            session.note_shown(names);
+        }
         Stage::Pin { tool } => drop(session.pin(&tool.to_string())),
         Stage::Unpin { tool } => drop(session.unpin(&tool.to_string())),
         Stage::Release { tool } => drop(session.release(&tool.to_string())),

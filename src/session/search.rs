@@ -10,6 +10,9 @@ use crate::working_set::{Delta, RefuseReason, Slot};
 /// Searches that a session remembers to recognise a repeated one.
 const MAX_SEARCHES: usize = 64;
 
+/// Near tools that a reply names.
+const MAX_NEAR: usize = 3;
+
 impl Session {
     /// Carries out a search of the model: ranks, loads, and says what became of it.
     ///
@@ -50,6 +53,7 @@ impl Session {
         }
         let mut delta = self.set.admit_found(&visible);
         delta.extend(self.set.admit_found(&new));
+        delta.admitted.iter().for_each(|(id, _)| self.unseen.add(id.clone()));
         let reply = self.reply(request, hits, &visible, &delta, repeated);
         self.pending.extend(delta);
         Ok(reply)
@@ -92,6 +96,9 @@ impl Session {
                     hits.add(slot(&self.index, row));
                 }
             }
+            let gate = selection.thresholds.read;
+            let near = selection.rejected.iter().filter(|(near, _)| near.gate.get() >= gate);
+            hits.near = near.map(|(near, _)| near.id.clone()).take(MAX_NEAR).collect();
             if self.trace.is_on() {
                 hits.ranked = Some(Box::new((select, selection.clone())));
             }
@@ -124,7 +131,7 @@ impl Session {
             hits.ambiguous.iter().filter_map(|id| self.found(id)).collect();
         let status = if repeated {
             FindStatus::Repeated
-        } else if self.visible().meta_tool().is_none() && loaded.is_empty() {
+        } else if self.list().meta_tool().is_none() && loaded.is_empty() {
             FindStatus::NothingLeft
         } else if nothing {
             FindStatus::NothingFound
@@ -152,6 +159,7 @@ impl Session {
             visible,
             not_loaded,
             ambiguous,
+            near: hits.near.iter().filter_map(|id| self.found(id)).collect(),
             unknown_names: hits.unknown,
             namespaces,
             degraded: hits.degraded,
@@ -172,6 +180,8 @@ struct Hits {
     rows: Vec<Slot>,
     named: usize,
     ambiguous: Vec<ToolId>,
+    /// Kept out by the gate of their risk class alone.
+    near: Vec<ToolId>,
     unknown: Vec<String>,
     total: usize,
     degraded: Option<String>,

@@ -73,7 +73,7 @@ pub struct ShadowReport {
     pub missed: Vec<MissedCall>,
     /// Calls of names that stand for no tool, or for several.
     pub unknown_calls: u64,
-    /// Requests that the searches would have cost on top.
+    /// Requests that searches and refused calls would have cost on top.
     pub extra_requests: u64,
     /// Tokens of the caller's lists, over all requests, as far as the catalog has their tools.
     pub own_tokens: TokenCount,
@@ -155,13 +155,15 @@ impl Shadow {
             let turn = self.report.turns;
             self.report.missed.push(MissedCall { turn, tool: id.clone() });
         }
-        // Called unseen, a tool is refused once and loaded.
         let call = Call::new(name, Value::Null);
-        for _ in 0..2 {
-            if let Verdict::Run(tool) = self.session.authorize(&call)? {
-                self.session.record_use(&tool);
-                break;
-            }
+        let mut verdict = self.session.authorize(&call)?;
+        if matches!(verdict, Verdict::Refused(_)) {
+            // Called unseen: refused once, loaded, and called again with the list sent anew.
+            self.count_extra();
+            verdict = self.session.authorize(&call)?;
+        }
+        if let Verdict::Run(tool) = verdict {
+            self.session.record_use(&tool);
         }
         Ok(())
     }
@@ -228,9 +230,13 @@ impl Shadow {
         }
         self.searched = true;
         self.session.find_tool(&FindRequest::new(self.message.as_str()))?;
+        self.count_extra();
+        Ok(self.shows(id))
+    }
+
+    fn count_extra(&mut self) {
         self.report.extra_requests += 1;
         self.report.shadow_tokens += self.session.visible().tokens().sent;
-        Ok(self.shows(id))
     }
 }
 

@@ -80,6 +80,13 @@ pub enum Stage {
         /// What it said.
         text: String,
     },
+    /// The list was taken to be sent, after tools had come in within a step.
+    Taken,
+    /// The model was shown definitions in another way.
+    Shown {
+        /// Which.
+        tools: Vec<ToolId>,
+    },
     /// A tool was pinned.
     Pin {
         /// Which.
@@ -157,6 +164,8 @@ impl Stage {
             Self::Used { .. } => "used",
             Self::Abandoned { .. } => "abandoned",
             Self::Reply { .. } => "reply",
+            Self::Taken => "taken",
+            Self::Shown { .. } => "shown",
             Self::Pin { .. } => "pin",
             Self::Unpin { .. } => "unpin",
             Self::Release { .. } => "release",
@@ -213,6 +222,8 @@ pub struct Resume {
     pub state: Value,
     /// Tools that were used since the last step.
     pub used: Vec<ToolId>,
+    /// Tools that are in the list but were not shown to the model yet.
+    pub unseen: Vec<ToolId>,
     /// Changes of the list that the next turn reports.
     pub pending: Delta,
 }
@@ -357,8 +368,12 @@ pub struct LexicalScore {
     pub tool: ToolId,
     /// BM25, at least 0.
     pub bm25: Score,
+    /// BM25 and name coverage in one, in [0, 1]: what is fused.
+    pub lexical: Score,
     /// Share of the request's words that it has, in [0, 1].
     pub coverage: Score,
+    /// Share of the words at the end of its name that the request has, in [0, 1].
+    pub name_coverage: Score,
 }
 
 /// A tool's fused score.
@@ -400,6 +415,8 @@ pub struct Judged {
     pub tool: ToolId,
     /// By what class it was judged.
     pub risk: Risk,
+    /// What was compared with the threshold of that class.
+    pub reaches: Score,
 }
 
 /// A tool that the gate kept out.

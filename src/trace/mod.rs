@@ -22,6 +22,8 @@
 //! | `authorize` | `name` as called; `call`: provider's id; `verdict` (`meta-tool`, `run`, `unknown`, `ambiguous`, `not-loaded`, `bad-arguments`); `tool`; `arguments` for the meta-tool only |
 //! | `used`, `abandoned`, `pin`, `unpin`, `release` | `tool` |
 //! | `reply` | `text` of the model |
+//! | `taken` | the list was read to be sent, after tools had come in within a step |
+//! | `shown` | `tools` whose definitions the model was given otherwise |
 //! | `compaction` | |
 //! | `context` | `policy` |
 //!
@@ -33,9 +35,9 @@
 //! | `intent` | `intents`; `recent`: messages looked at; `k`; `namespace` |
 //! | `filter` | `policy`: its version; `eligible`; `excluded`: counts |
 //! | `dense` | `scores`: [{`tool`, `cosine`}], best first; `degraded`: why the model had no say |
-//! | `lexical` | `scores`: [{`tool`, `bm25`, `coverage`}], best first |
+//! | `lexical` | `scores`: [{`tool`, `bm25`, `lexical`, `coverage`, `name_coverage`}], best first |
 //! | `fusion` | `rule`; `scores`: [{`tool`, `score`, `named`, `intent`}], best first |
-//! | `gate` | `outcome` (`found`, `ambiguous` with `tools`, `no-match`, `not-needed`); `thresholds`; `total`: tools that fit; `admitted`: [{`tool`, `risk`}]; `rejected`: [{`tool`, `risk`, `why`, ...}] |
+//! | `gate` | `outcome` (`found`, `ambiguous` with `tools`, `no-match`, `not-needed`); `thresholds`; `total`: tools that fit; `admitted`: [{`tool`, `risk`, `reaches`}]; `rejected`: [{`tool`, `risk`, `why`, `reaches`, `asked`}] |
 //! | `admission` | `admitted`: [{`tool`, `why`}]; `refused`: [{`tool`, `why`}]; `touched`: [tool] |
 //! | `eviction` | `evicted`: [{`tool`, `why`, ...}]; `new_epoch`: whether the cached prefix ended |
 //! | `found` | `status`; `loaded`, `visible`, `ambiguous`: [tool]; `not_loaded`: [{`tool`, `why`}]; `unknown_names`; `shown`; `total`; `degraded` |

@@ -29,9 +29,15 @@ pub(crate) fn of_selection(
     dense.sort_by_key(|entry| Reverse(entry.cosine));
     let mut lexical: Vec<LexicalScore> = ranked
         .iter()
-        .map(|c| LexicalScore { tool: c.id.clone(), bm25: c.bm25, coverage: c.coverage })
+        .map(|c| LexicalScore {
+            tool: c.id.clone(),
+            bm25: c.bm25,
+            lexical: c.lexical,
+            coverage: c.coverage,
+            name_coverage: c.name_coverage,
+        })
         .collect();
-    lexical.sort_by_key(|entry| Reverse(entry.bm25));
+    lexical.sort_by_key(|entry| Reverse(entry.lexical));
     let mut fused: Vec<FusedScore> = ranked
         .iter()
         .map(|c| FusedScore {
@@ -65,7 +71,7 @@ pub(crate) fn of_selection(
             admitted: selection
                 .candidates
                 .iter()
-                .map(|c| Judged { tool: c.id.clone(), risk: risk(&c.id) })
+                .map(|c| Judged { tool: c.id.clone(), risk: risk(&c.id), reaches: c.gate })
                 .collect(),
             rejected: selection
                 .rejected

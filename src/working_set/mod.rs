@@ -4,6 +4,8 @@ mod delta;
 mod options;
 mod state;
 
+use std::cmp::Reverse;
+
 use lru::LruCache;
 
 pub use delta::{AdmitReason, Delta, EvictReason, RefuseReason};
@@ -40,9 +42,10 @@ struct Active {
 /// The order is core as given, then admission order. Wanting a tool again never moves it.
 ///
 /// Active tools are kept in order of recency. A tool that was only retrieved makes room for what a
-/// later turn retrieves; one that the model called or asked for yields to retrieval only when stale,
-/// and to what the model asks for when it is the least recent. Never evicted are core, pins, what
-/// was found in this step or the one before, and tools with an unanswered call.
+/// later turn retrieves, the worst of the oldest turn first; one that the model called or asked for
+/// yields to retrieval only when stale, and to what the model asks for when it is the least recent.
+/// Never evicted are core, pins, what was found in this step or the one before, and tools with an
+/// unanswered call.
 ///
 /// # Example: the textbook working set
 /// ```
@@ -77,6 +80,8 @@ pub struct WorkingSet {
     /// Tokens that are spent before any tool: the meta-tool's.
     reserved: TokenCount,
     step: u64,
+    /// Step of the last retrieval.
+    retrieved: u64,
     epoch: u64,
 }
 
@@ -97,6 +102,7 @@ impl WorkingSet {
             busy: Vec::new(),
             reserved,
             step: 0,
+            retrieved: 0,
             epoch: 0,
         };
         set.check_resident()?;
@@ -115,6 +121,9 @@ impl WorkingSet {
             }
             if set.options.timing == Timing::Immediate {
                 set.evict_stale(delta);
+            }
+            if !retrieved.is_empty() {
+                set.retrieved = set.step;
             }
             for slot in retrieved {
                 set.want(slot, AdmitReason::Retrieved, delta);
@@ -330,7 +339,7 @@ impl WorkingSet {
         while let Some(over) = self.overflow(Some(slot.tokens)) {
             let hopeless = self.resident_tokens() + slot.tokens
                 > self.options.token_budget.unwrap_or(TokenCount::MAX);
-            if hopeless || !self.evict_least_recent(earns, delta) {
+            if hopeless || !self.make_room(earns, delta) {
                 delta.refused.push((slot.id.clone(), over));
                 return;
             }
@@ -354,37 +363,71 @@ impl WorkingSet {
         }
     }
 
+    /// Evicts something; `false` when nothing may go.
+    ///
+    /// With [`Timing::Epoch`] the cached prefix is lost by the first eviction, so what earlier turns
+    /// retrieved and nobody wanted leaves with it: the room is then there for later turns, which
+    /// append.
+    fn make_room(&mut self, for_demand: bool, delta: &mut Delta) -> bool {
+        if self.options.timing == Timing::Epoch {
+            let before = delta.evicted.len();
+            self.evict_all(|set, active| !active.earned && active.wanted < set.retrieved, delta);
+            if delta.evicted.len() > before {
+                return true;
+            }
+        }
+        self.evict_least_recent(for_demand, delta)
+    }
+
     /// Evicts the one least recent tool that may go; `false` when none may.
     ///
     /// Tools that earned their place yield to mere retrieval only when stale.
     fn evict_least_recent(&mut self, for_demand: bool, delta: &mut Delta) -> bool {
         let may_go = |(id, active): &(&ToolId, &Active)| {
-            self.is_evictable(id, active) && (for_demand || !active.earned || self.is_stale(active))
+            let yields = for_demand || !active.earned || self.is_stale(active);
+            yields && self.is_evictable(id, active, for_demand)
         };
-        // Of those that never earned their place first; the cache iterates most recent first.
+        // Those that never earned their place go first. One retrieval admits the best first, so that
+        // by bare recency its best would go before its worst. The cache iterates most recent first.
         let victim = self
             .active
             .iter()
             .rev()
-            .filter(may_go)
-            .min_by_key(|(_, active)| active.earned)
-            .map(|(id, active)| (id.clone(), self.step - active.wanted, self.is_stale(active)));
-        let Some((id, idle, stale)) = victim else { return false };
-        let why = if stale { EvictReason::Stale { idle } } else { EvictReason::LeastRecent };
+            .enumerate()
+            .filter(|(_, entry)| may_go(entry))
+            .min_by_key(|(place, (_, active))| match active.earned {
+                false => (false, active.wanted, Reverse(*place)),
+                true => (true, *place as u64, Reverse(0)),
+            })
+            .map(|(_, (id, active))| (id.clone(), self.reason(active)));
+        let Some((id, why)) = victim else { return false };
         self.evict(&id, why, delta);
         true
     }
 
     fn evict_stale(&mut self, delta: &mut Delta) {
-        let stale: Vec<(ToolId, u64)> = self
+        self.evict_all(Self::is_stale, delta);
+    }
+
+    /// Evicts all that may go and that `condition` holds for, the least recent first.
+    fn evict_all(&mut self, condition: impl Fn(&Self, &Active) -> bool, delta: &mut Delta) {
+        let going: Vec<(ToolId, EvictReason)> = self
             .active
             .iter()
             .rev()
-            .filter(|(id, active)| self.is_evictable(id, active) && self.is_stale(active))
-            .map(|(id, active)| (id.clone(), self.step - active.wanted))
+            .filter(|(id, active)| self.is_evictable(id, active, false) && condition(self, active))
+            .map(|(id, active)| (id.clone(), self.reason(active)))
             .collect();
-        for (id, idle) in stale {
-            self.evict(&id, EvictReason::Stale { idle }, delta);
+        for (id, why) in going {
+            self.evict(&id, why, delta);
+        }
+    }
+
+    fn reason(&self, active: &Active) -> EvictReason {
+        if self.is_stale(active) {
+            EvictReason::Stale { idle: self.step - active.wanted }
+        } else {
+            EvictReason::LeastRecent
         }
     }
 
@@ -395,9 +438,12 @@ impl WorkingSet {
         }
     }
 
-    fn is_evictable(&self, id: &ToolId, active: &Active) -> bool {
-        let fresh = active.wanted == self.step || (active.earned && active.held >= self.step);
-        !fresh && !self.busy.contains(id)
+    /// What this step retrieved yields to what the model asks for in the same step, but not to more
+    /// of the same retrieval.
+    fn is_evictable(&self, id: &ToolId, active: &Active, for_demand: bool) -> bool {
+        let of_this_step = active.wanted == self.step && (active.earned || !for_demand);
+        let held = active.earned && active.held >= self.step;
+        !of_this_step && !held && !self.busy.contains(id)
     }
 
     fn is_stale(&self, active: &Active) -> bool {

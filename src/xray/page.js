@@ -88,7 +88,7 @@ function ingest(e) {
       for (const s of list(e.scores)) rowOf(ranking, s.tool).cosine = s.cosine;
       break;
     case "lexical":
-      if (ranking) for (const s of list(e.scores)) Object.assign(rowOf(ranking, s.tool), { bm25: s.bm25, coverage: s.coverage });
+      if (ranking) for (const s of list(e.scores)) Object.assign(rowOf(ranking, s.tool), { lexical: s.lexical, bm25: s.bm25, coverage: s.coverage });
       break;
     case "fusion":
       if (ranking) for (const s of list(e.scores)) Object.assign(rowOf(ranking, s.tool), { score: s.score, named: s.named, intent: s.intent });
@@ -96,8 +96,8 @@ function ingest(e) {
     case "gate":
       if (!ranking) break;
       ranking.gate = e;
-      for (const a of list(e.admitted)) Object.assign(rowOf(ranking, a.tool), { risk: a.risk, fits: true });
-      for (const r of list(e.rejected)) Object.assign(rowOf(ranking, r.tool), { risk: r.risk, fits: false, why: r });
+      for (const a of list(e.admitted)) Object.assign(rowOf(ranking, a.tool), { risk: a.risk, fits: true, reaches: a.reaches });
+      for (const r of list(e.rejected)) Object.assign(rowOf(ranking, r.tool), { risk: r.risk, fits: false, reaches: r.reaches, why: r.why });
       if (!turn.searching) say("retrieved", `${word(OUTCOME, e.outcome)}: ${plural(list(e.admitted).length, "tool")} of ${int(e.total)} that fit`);
       break;
     case "admission":
@@ -398,37 +398,39 @@ function happened(turn) {
 
 function scores(turn) {
   if (!turn.rankings.length) return h("section", { class: "section" }, h("h2", {}, "Scores"), h("p", { class: "muted" }, turn.message === null ? "Nothing was ranked." : "Nothing was ranked in this turn: the catalog is shown whole, or names were enough."));
-  return h("section", { class: "section" }, h("h2", {}, "Scores", h("small", {}, "the bar's mark is the threshold that the gate asks for")), turn.rankings.map(ranking));
+  return h("section", { class: "section" }, h("h2", {}, "Scores", h("small", {}, "the gate's mark is the threshold of the tool's risk class")), turn.rankings.map(ranking));
 }
 function ranking(r) {
   const gate = r.gate || {};
   const asked = gate.thresholds || {};
   const ordered = [...list(gate.admitted), ...list(gate.rejected)].map((x) => r.rows.get(x.tool)).filter(Boolean);
-  const most = Math.max(1e-9, ...ordered.map((c) => c.bm25 || 0));
   const facts = [
     h("span", {}, word(OUTCOME, gate.outcome)),
     h("span", {}, `${int(r.filter?.eligible)} ranked, ${int(r.filter?.excluded)} excluded`),
     h("span", {}, `at most ${plural(r.k, "tool")}${r.namespace ? ` of ${r.namespace}` : ""}`),
     ["read", "write", "destructive", "coverage"].filter((key) => Number.isFinite(asked[key])).length
-      ? h("span", {}, "asked: ", ["read", "write", "destructive"].filter((key) => Number.isFinite(asked[key])).map((key) => `${key} ${asked[key].toFixed(2)}`).join(", "), Number.isFinite(asked.coverage) ? ` or ${Math.round(asked.coverage * 100)} % of the words` : "") : null,
+      ? h("span", {}, asked.by === "words" ? "gate by words: " : "gate by cosine: ", ["read", "write", "destructive"].filter((key) => Number.isFinite(asked[key])).map((key) => `${key} ${asked[key].toFixed(2)}`).join(", "), Number.isFinite(asked.coverage) ? ` or ${Math.round(asked.coverage * 100)} % of the words` : "") : null,
     r.degraded ? h("span", { class: "out" }, `words only: ${r.degraded}`) : null,
   ];
   const heading = h("h3", {}, r.search ? "Search: " : "Request: ", r.intents.map((text, i) => [i ? " / " : "", h("span", { class: "quote" }, clip(text, 140))]));
   return h("div", { class: "ranking" }, heading, h("div", { class: "facts num" }, facts),
     ordered.length ? h("table", {},
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Tool"), h("th", { scope: "col", class: "dense" }, "Meaning (cosine)"), h("th", { scope: "col", class: "words" }, "Words (BM25, share)"), h("th", { scope: "col" }, "Fused"), h("th", { scope: "col" }, "Gate"))),
-      h("tbody", {}, ordered.map((c) => candidate(c, asked, most))))
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Tool"), h("th", { scope: "col", class: "dense" }, "Meaning (cosine)"), h("th", { scope: "col", class: "words" }, "Words (score, share)"), h("th", { scope: "col" }, "Fused"), h("th", { scope: "col", class: "gate" }, "Gate"), h("th", { scope: "col" }, ""))),
+      h("tbody", {}, ordered.map((c) => candidate(c, asked))))
       : h("p", { class: "muted" }, "No tool has a word or a meaning in common with it."));
 }
-function candidate(c, asked, most) {
+function candidate(c, asked) {
+  // Words are judged on a scale to 3, cosines on one to 1.
+  const scale = asked.by === "words" ? 3 : 1;
   const cosine = Number.isFinite(c.cosine);
   const verdict = c.fits ? h("span", { class: "in" }, c.named ? "named, let in" : "let in")
-    : h("span", { class: "muted" }, c.why?.why === "below-threshold" ? "below" : word({ "no-score": "no score" }, c.why?.why));
+    : h("span", { class: "muted" }, word({ "below-threshold": "kept out", "no-score": "no score" }, c.why));
   return h("tr", { class: c.fits ? null : "rejected" },
     h("td", { class: "tool" }, h("span", { class: "id" }, short(c.id)), c.risk && c.risk !== "read" ? h("span", { class: "risk" }, ` ${c.risk}`) : null),
-    h("td", { class: "dense" }, h("div", { class: "bar-line" }, bar(cosine ? c.cosine : 0, asked[c.risk]), h("span", { class: "figure num" }, cosine ? c.cosine.toFixed(2) : "none"))),
-    h("td", { class: "words" }, h("div", { class: "bar-line" }, bar((c.bm25 || 0) / most), h("span", { class: "figure num" }, `${(c.bm25 || 0).toFixed(1)}, ${Math.round(100 * (c.coverage || 0))} %`))),
+    h("td", { class: "dense" }, h("div", { class: "bar-line" }, bar(cosine ? c.cosine : 0), h("span", { class: "figure num" }, cosine ? c.cosine.toFixed(2) : "none"))),
+    h("td", { class: "words" }, h("div", { class: "bar-line" }, bar(c.lexical || 0), h("span", { class: "figure num", title: `BM25 ${(c.bm25 || 0).toFixed(2)}` }, `${(c.lexical || 0).toFixed(2)}, ${Math.round(100 * (c.coverage || 0))} %`))),
     h("td", { class: "fused num" }, Number.isFinite(c.score) ? c.score.toFixed(2) : ""),
+    h("td", { class: "gate" }, Number.isFinite(c.reaches) ? h("div", { class: "bar-line" }, bar(c.reaches / scale, asked[c.risk] / scale), h("span", { class: "figure num" }, c.reaches.toFixed(2))) : null),
     h("td", { class: "verdict" }, verdict));
 }
 function bar(share, mark) {

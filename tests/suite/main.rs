@@ -9,8 +9,13 @@
     unreachable_pub
 )]
 
+mod adapters;
+mod eviction;
+mod invoice_example;
+mod layers;
 #[cfg(feature = "onnx")]
 mod onnx;
+mod readme;
 mod static_model;
 mod trace;
 mod xray;

@@ -250,7 +250,7 @@ fn a_browser_shows_turns_tools_scores_and_savings() {
         "billing/list_invoices new: fits the request",
         "agent/read_state core",
         "Meaning (cosine)",
-        "Words (BM25, share)",
+        "Words (score, share)",
         "let in",
         "Excluded by policy",
         "namespace not approved:",

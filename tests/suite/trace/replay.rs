@@ -106,6 +106,7 @@ fn a_trace_that_begins_in_the_middle_of_a_run_replays() {
     run.find_tool(&FindRequest::new("open a helpdesk ticket")).unwrap();
     run.unpin("email/send_email").unwrap();
     run_call(&mut run, "fx__get_exchange_rate");
+    run.visible();
     let Verdict::Run(pending) =
         run.authorize(&Call::new("fx__get_exchange_rate", Value::Null)).unwrap()
     else {
