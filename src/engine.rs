@@ -213,6 +213,19 @@ impl Engine {
         index: &ToolIndex,
         request: &SelectRequest,
     ) -> Result<Selection> {
+        let eligible = tracing::trace_span!("filter")
+            .in_scope(|| Eligible::of(&index.snapshot, &request.context));
+        self.select_among(index, request, &eligible)
+    }
+
+    /// Like [`select_in`](Self::select_in) for a caller of whom it is known what it may use of
+    /// `index`.
+    pub(crate) fn select_among(
+        &self,
+        index: &ToolIndex,
+        request: &SelectRequest,
+        eligible: &Eligible,
+    ) -> Result<Selection> {
         request.validate()?;
         let span = tracing::debug_span!(
             "select",
@@ -223,13 +236,13 @@ impl Engine {
             degraded = Empty
         )
         .entered();
-        let mut eligible = tracing::trace_span!("filter")
-            .in_scope(|| Eligible::of(&index.snapshot, &request.context));
-        if let Some(namespace) = &request.namespace {
-            eligible = eligible.and(&index.snapshot, |tool| tool.namespace() == namespace);
-        }
+        let within = request
+            .namespace
+            .as_ref()
+            .map(|namespace| eligible.and(&index.snapshot, |tool| tool.namespace() == namespace));
+        let eligible = within.as_ref().unwrap_or(eligible);
         let selection = tracing::trace_span!("rank")
-            .in_scope(|| self.ranker(index).select(request, &eligible))?;
+            .in_scope(|| self.ranker(index).select(request, eligible))?;
         span.record("eligible", selection.eligible);
         span.record("candidates", selection.candidates.len());
         span.record("degraded", selection.is_degraded());

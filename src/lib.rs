@@ -44,12 +44,14 @@
 //!   what fits, why, and whether anything does.
 //! - A [`Session`] is one run: its [`WorkingSet`], its turns, `find_tool`, and the gate before
 //!   execution.
+//! - A [`trace`] tells what a run did, stage by stage; [`Engine::replay`] runs it again to the same
+//!   bytes, [`xray`] shows it, and a [`Shadow`] keeps a working set beside a list of the caller's own.
 //! - The adapters [`openai`], [`anthropic`], [`mcp`] and [`gemini`] render what is visible as a
 //!   [`ToolList`] and read the model's calls; `rig` (a feature) puts it all behind a rig agent.
 //!
 //! # Flow of data
-//! catalog → text → embed | lexical → index → select → working set → session → adapters. Imports
-//! point that way only.
+//! catalog → text → embed | lexical → index → select → working set → trace → session → adapters |
+//! xray. Imports point that way only.
 
 #![cfg_attr(
     test,

@@ -315,7 +315,7 @@ impl Session {
                 .recent(recent)
                 .k(self.options.retrieve)
                 .context(self.options.context.clone());
-            let found = self.engine.select_in(&self.index, &request)?;
+            let found = self.engine.select_among(&self.index, &request, &self.eligible)?;
             self.trace_selection(&request, &found);
             let rows = found.candidates.iter().filter_map(|c| self.index.snapshot.row(&c.id));
             retrieved = slots(&self.index, rows.collect());

@@ -90,7 +90,7 @@ impl Session {
             let mut select =
                 SelectRequest::of_intents(intents).k(limit).context(self.options.context.clone());
             select.namespace.clone_from(&request.namespace);
-            let selection = self.engine.select_in(&self.index, &select)?;
+            let selection = self.engine.select_among(&self.index, &select, &self.eligible)?;
             for candidate in &selection.candidates {
                 if let Some(row) = snapshot.row(&candidate.id) {
                     hits.add(slot(&self.index, row));

@@ -128,7 +128,7 @@ impl Recorder {
         let Some(on) = &mut self.on else { return };
         let event = Event { seq: on.seq, turn: on.turn, stage };
         on.seq += 1;
-        let written = on.sink.write(&event, &event.to_line());
+        let written = on.sink.write(event);
         self.note(written);
     }
 

@@ -37,28 +37,28 @@ pub enum TraceLevel {
 /// use toolrack::trace::{Event, TraceSink};
 /// use toolrack::{Catalog, Engine, SessionOptions};
 ///
-/// struct Count(u64);
+/// struct Standard;
 ///
-/// impl TraceSink for Count {
-///     fn write(&mut self, _event: &Event, line: &str) -> io::Result<()> {
-///         self.0 += line.len() as u64;
+/// impl TraceSink for Standard {
+///     fn write(&mut self, event: Event) -> io::Result<()> {
+///         println!("{}", event.to_line());
 ///         Ok(())
 ///     }
 /// }
 ///
 /// let engine = Engine::builder(Catalog::parse(r#"[{"name": "a"}]"#)?).build()?;
 /// let mut run = engine.session(SessionOptions::default())?;
-/// run.trace_to(Count(0));
+/// run.trace_to(Standard);
 /// run.turn("call a")?;
 /// assert_eq!(run.trace_failures(), 0);
 /// # Ok::<(), toolrack::Error>(())
 /// ```
 pub trait TraceSink: Send + Sync {
-    /// Takes one event; `line` is its JSON, without a line end.
+    /// Takes one event; [`Event::to_line`] writes it down.
     ///
     /// # Errors
     /// Whatever keeps the sink from taking it.
-    fn write(&mut self, event: &Event, line: &str) -> io::Result<()>;
+    fn write(&mut self, event: Event) -> io::Result<()>;
 
     /// Called when a call of the session is over and its events are written.
     ///
@@ -85,8 +85,8 @@ pub trait TraceSink: Send + Sync {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct TraceBuffer {
-    /// A mutex because the session writes while somebody else reads; held for one line.
-    lines: Arc<Mutex<Vec<(Event, String)>>>,
+    /// A mutex because the session writes while somebody else reads.
+    events: Arc<Mutex<Vec<Event>>>,
 }
 
 impl TraceBuffer {
@@ -97,17 +97,17 @@ impl TraceBuffer {
 
     /// The events so far.
     pub fn events(&self) -> Vec<Event> {
-        self.with(|lines| lines.iter().map(|(event, _)| event.clone()).collect())
+        self.with(|events| events.clone())
     }
 
-    /// The lines so far, each with its line end.
+    /// The trace so far: a line of JSON for each event.
     pub fn text(&self) -> String {
-        self.with(|lines| lines.iter().flat_map(|(_, line)| [line.as_str(), "\n"]).collect())
+        self.with(|events| events.iter().flat_map(|event| [event.to_line(), "\n".into()]).collect())
     }
 
     /// How many events there are.
     pub fn len(&self) -> usize {
-        self.with(|lines| lines.len())
+        self.with(|events| events.len())
     }
 
     /// Whether there is no event.
@@ -115,15 +115,15 @@ impl TraceBuffer {
         self.len() == 0
     }
 
-    fn with<T>(&self, read: impl FnOnce(&mut Vec<(Event, String)>) -> T) -> T {
-        // A panic while reading left whole lines behind.
-        read(&mut self.lines.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, read: impl FnOnce(&mut Vec<Event>) -> T) -> T {
+        // A panic while reading left whole events behind.
+        read(&mut self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl TraceSink for TraceBuffer {
-    fn write(&mut self, event: &Event, line: &str) -> io::Result<()> {
-        self.with(|lines| lines.push((event.clone(), line.to_owned())));
+    fn write(&mut self, event: Event) -> io::Result<()> {
+        self.with(|events| events.push(event));
         Ok(())
     }
 }
@@ -146,12 +146,14 @@ impl TraceSink for TraceBuffer {
 /// ```
 pub struct TraceWriter<W> {
     inner: W,
+    /// One line, kept for its room.
+    line: Vec<u8>,
 }
 
 impl<W: Write + Send + Sync> TraceWriter<W> {
     /// A sink that writes to `inner`, which it flushes after each call of the session.
     pub fn new(inner: W) -> Self {
-        Self { inner }
+        Self { inner, line: Vec::new() }
     }
 }
 
@@ -174,9 +176,11 @@ impl TraceWriter<BufWriter<File>> {
 }
 
 impl<W: Write + Send + Sync> TraceSink for TraceWriter<W> {
-    fn write(&mut self, _event: &Event, line: &str) -> io::Result<()> {
-        self.inner.write_all(line.as_bytes())?;
-        self.inner.write_all(b"\n")
+    fn write(&mut self, event: Event) -> io::Result<()> {
+        self.line.clear();
+        serde_json::to_writer(&mut self.line, &event)?;
+        self.line.push(b'\n');
+        self.inner.write_all(&self.line)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -337,12 +337,12 @@ struct Flaky {
 }
 
 impl TraceSink for Flaky {
-    fn write(&mut self, _event: &Event, line: &str) -> io::Result<()> {
+    fn write(&mut self, event: Event) -> io::Result<()> {
         self.times += 1;
         if self.times.is_multiple_of(2) {
             return Err(io::Error::other("the disk is full"));
         }
-        self.kept.lock().unwrap().push(line.to_owned());
+        self.kept.lock().unwrap().push(event.to_line());
         Ok(())
     }
 }
