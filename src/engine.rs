@@ -4,10 +4,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
+use tracing::field::Empty;
 
 use crate::catalog::{
     Catalog, CatalogDiff, Snapshot, SourceUpdate, ToolId, TrustPolicy, accepting,
 };
+use crate::digest::sha256_hex;
 use crate::embed::{Embedder, Progress, StaticEmbedder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{BuildReport, Fusion, IndexParts, ToolIndex, VectorCache};
@@ -270,6 +272,15 @@ impl Engine {
         eligible: &Eligible,
     ) -> Result<Selection> {
         request.validate()?;
+        let span = tracing::debug_span!(
+            "select",
+            k = request.k,
+            intents = request.intents.len(),
+            eligible = Empty,
+            candidates = Empty,
+            degraded = Empty
+        )
+        .entered();
         let in_namespace = within_namespace(index, request, eligible);
         let eligible = in_namespace.as_ref().unwrap_or(eligible);
         let ranker = self.ranker(index);
@@ -282,6 +293,9 @@ impl Engine {
         }
         refine::drop_below_ratio(&mut selection, request.min_score_ratio);
         selection.tokens = figures(index, &selection, eligible);
+        span.record("eligible", selection.eligible);
+        span.record("candidates", selection.candidates.len());
+        span.record("degraded", selection.is_degraded());
         if index.can_be_completed() {
             self.complete(index);
         }
@@ -426,6 +440,15 @@ impl Engine {
     /// # Errors
     /// As [`refresh`](Self::refresh).
     pub fn refresh_all(&self, updates: Vec<(String, SourceUpdate)>) -> Result<CatalogDiff> {
+        let span = tracing::debug_span!(
+            "refresh",
+            sources = updates.len(),
+            version = Empty,
+            added = Empty,
+            removed = Empty,
+            changed = Empty
+        )
+        .entered();
         let _writing = self.writing();
         let diff = self.shared.catalog.refresh_with(updates, |snapshot, _| {
             let embedder = self.index().embedder.clone();
@@ -436,6 +459,10 @@ impl Engine {
         if !Arc::ptr_eq(&snapshot, &index.snapshot) {
             self.publish(snapshot, index.embedder.clone(), &mut |_| {})?;
         }
+        span.record("version", diff.version);
+        span.record("added", diff.added.len());
+        span.record("removed", diff.removed.len());
+        span.record("changed", diff.changed.len());
         Ok(diff)
     }
 
@@ -529,6 +556,21 @@ impl Engine {
             gate: &self.shared.rules.gate,
             scorer: self.scorer.as_deref(),
         }
+    }
+
+    /// How both arms' scores become one.
+    pub(crate) fn fusion(&self) -> Fusion {
+        self.shared.rules.fusion
+    }
+
+    /// Digest of the settings that decide how tools are ranked and judged.
+    pub(crate) fn rules_digest(&self) -> String {
+        let rules = &self.shared.rules;
+        let settings = serde_json::to_string(&(rules.fusion, rules.weights, &rules.gate));
+        // Plain data always has a JSON form.
+        let mut digest = sha256_hex(settings.unwrap_or_default());
+        digest.truncate(16);
+        digest
     }
 
     fn writing(&self) -> std::sync::MutexGuard<'_, ()> {

@@ -5,12 +5,16 @@ mod authorize;
 mod find_tool;
 mod lookup;
 mod options;
+mod record;
 mod refresh;
+mod replay;
 mod search;
+mod shadow;
 mod state;
 mod turn;
 mod visible;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use asynchronous::AsyncSession;
@@ -18,6 +22,8 @@ pub use authorize::{Authorized, Call, Refusal, RefusalKind, Verdict};
 pub use find_tool::{Definition, FindReply, FindRequest, FindStatus, FoundTool};
 pub use options::{FIND_TOOL, SessionOptions};
 use refresh::{CoreTool, core_id, core_rows, fits_whole, roomy};
+pub use replay::{Difference, Replay, ReplayReport};
+pub use shadow::{MissedCall, Shadow, ShadowReport};
 pub use state::{RestoreReport, SessionState};
 pub use turn::{Turn, TurnInput};
 use visible::{BuiltinJson, VisibleInner};
@@ -29,6 +35,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::index::{ToolIndex, definition_text};
 use crate::select::{Eligible, Message, RuntimeContext, SelectRequest, TokenFigures, first_line};
 use crate::text::TokenCount;
+use crate::trace::{Recorder, Stage};
 use crate::working_set::{Delta, Slot, WorkingSet};
 
 /// Messages that a session remembers for its requests.
@@ -103,13 +110,18 @@ pub struct Session {
     briefed: Vec<ToolId>,
     /// Tools that came in since a list was last taken: the model was not shown them yet.
     unseen: Unseen,
+    trace: Recorder,
 }
 
 /// Tools that are in the list but in none that was taken.
 ///
 /// Taking a list needs no `&mut`, as reading should not; hence the lock, which nobody contends.
 #[derive(Debug, Default)]
-struct Unseen(Mutex<Vec<ToolId>>);
+struct Unseen {
+    tools: Mutex<Vec<ToolId>>,
+    /// Whether there were some when a list was taken.
+    taken: AtomicBool,
+}
 
 impl Unseen {
     fn add(&self, id: ToolId) {
@@ -121,7 +133,16 @@ impl Unseen {
     }
 
     fn clear(&self) {
-        self.list().clear();
+        let mut tools = self.list();
+        if !tools.is_empty() {
+            tools.clear();
+            self.taken.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the list was taken since the last time this was asked, and that showed something.
+    fn was_taken(&self) -> bool {
+        self.taken.swap(false, Ordering::Relaxed)
     }
 
     fn contains(&self, id: &ToolId) -> bool {
@@ -129,7 +150,7 @@ impl Unseen {
     }
 
     fn list(&self) -> std::sync::MutexGuard<'_, Vec<ToolId>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -185,6 +206,7 @@ impl Session {
             pending: Delta::default(),
             searches: Vec::new(),
             briefed: Vec::new(),
+            trace: Recorder::default(),
             unseen: Unseen::default(),
             options,
         })
@@ -268,7 +290,10 @@ impl Session {
     /// # Errors
     /// [`ErrorKind::LexicalIndex`]; the list is as it was then.
     pub fn turn(&mut self, input: impl Into<TurnInput>) -> Result<Turn> {
-        let input = input.into();
+        self.traced_turn(input.into())
+    }
+
+    fn take_turn(&mut self, input: TurnInput) -> Result<Turn> {
         let mut delta = self.begin_step();
         let recent = input.recent.unwrap_or_else(|| self.recent.clone());
         let (mut selection, mut retrieved) = (None, Vec::new());
@@ -287,6 +312,7 @@ impl Session {
                     return Err(error);
                 }
             };
+            self.trace_selection(&request, &found);
             let rows = found.candidates.iter().filter_map(|c| self.index.snapshot.row(&c.id));
             retrieved = slots(&self.index, rows.collect());
             selection = Some(found);
@@ -301,6 +327,10 @@ impl Session {
     ///
     /// Nothing is retrieved; what was used is promoted, and a refresh of the catalog shows.
     pub fn step(&mut self) -> Turn {
+        self.traced_step()
+    }
+
+    fn take_step(&mut self) -> Turn {
         let mut delta = self.begin_step();
         let used = self.take_used();
         delta.extend(self.observe(&[], &used));
@@ -316,6 +346,8 @@ impl Session {
 
     /// Remembers what the model said, so that "yes, do it" is understood.
     pub fn note_reply(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        self.trace_input(|| Stage::Reply { text: text.clone() });
         self.remember(Message::assistant(text));
     }
 
@@ -355,6 +387,7 @@ impl Session {
 
     /// Notes that an authorised call ran: the tool is promoted now and reported with the next step.
     pub fn record_use(&mut self, tool: &Authorized) {
+        self.trace_input(|| Stage::Used { tool: tool.id().clone() });
         let id = tool.id();
         self.set.end_call(id);
         self.set.touch(id);
@@ -365,6 +398,7 @@ impl Session {
 
     /// Notes that an authorised call will not be answered: it is no longer held.
     pub fn abandon(&mut self, tool: &Authorized) {
+        self.trace_input(|| Stage::Abandoned { tool: tool.id().clone() });
         self.set.end_call(tool.id());
     }
 
@@ -375,8 +409,12 @@ impl Session {
     /// [`ErrorKind::UnknownTool`], [`ErrorKind::BudgetTooSmall`]; nothing has changed then.
     pub fn pin(&mut self, name: &str) -> Result<Delta> {
         let row = resolve(&self.index, &self.eligible, name, "pinned")?;
+        let epoch = self.set.epoch();
         let delta = self.set.pin(slot(&self.index, row))?;
-        Ok(self.note(delta))
+        let tool = self.index.snapshot.tool(row).id().clone();
+        let delta = self.note(delta);
+        self.trace_edit(epoch, &delta, Stage::Pin { tool });
+        Ok(delta)
     }
 
     /// Makes a pinned tool an ordinary one.
@@ -385,7 +423,9 @@ impl Session {
     /// [`ErrorKind::UnknownTool`].
     pub fn unpin(&mut self, name: &str) -> Result<()> {
         let row = resolve(&self.index, &self.eligible, name, "unpinned")?;
-        self.set.unpin(self.index.snapshot.tool(row).id());
+        let tool = self.index.snapshot.tool(row).id().clone();
+        self.set.unpin(&tool);
+        self.trace_input(|| Stage::Unpin { tool });
         Ok(())
     }
 
@@ -395,10 +435,13 @@ impl Session {
     /// [`ErrorKind::UnknownTool`].
     pub fn release(&mut self, name: &str) -> Result<Delta> {
         let row = resolve(&self.index, &self.eligible, name, "released")?;
-        let id = self.index.snapshot.tool(row).id();
-        self.used.retain(|used| used != id);
-        let delta = self.set.release(id);
-        Ok(self.note(delta))
+        let epoch = self.set.epoch();
+        let tool = self.index.snapshot.tool(row).id().clone();
+        self.used.retain(|used| *used != tool);
+        let delta = self.set.release(&tool);
+        let delta = self.note(delta);
+        self.trace_edit(epoch, &delta, Stage::Release { tool });
+        Ok(delta)
     }
 
     /// Keeps what changed for the next turn's report; nothing when the list is shown whole, which
@@ -416,16 +459,22 @@ impl Session {
     pub fn on_compaction(&mut self) -> Delta {
         self.searches.clear();
         self.briefed.clear();
+        let epoch = self.set.epoch();
         let mut delta = self.set.end_epoch();
         if self.pass_through {
             delta = Delta { new_epoch: true, ..Delta::default() };
         }
         self.pending.extend(delta.clone());
+        self.trace_edit(epoch, &delta, Stage::Compaction);
         delta
     }
 
     /// Changes the trusted facts of the caller, from the next step or call on.
     pub fn set_context(&mut self, context: RuntimeContext) {
+        self.traced_context(context);
+    }
+
+    fn adopt(&mut self, context: RuntimeContext) {
         self.options.context = context;
         let delta = self.see(self.engine.index());
         self.pending.extend(delta);
@@ -486,6 +535,7 @@ impl Session {
     /// # Ok::<(), toolrack::Error>(())
     /// ```
     pub fn note_shown<S: AsRef<str>>(&mut self, names: impl IntoIterator<Item = S>) {
+        let mut shown = Vec::new();
         let snapshot = &self.index.snapshot;
         for name in names {
             let row = snapshot.names().by_provider(name.as_ref());
@@ -495,8 +545,10 @@ impl Session {
                     self.briefed.push(id.clone());
                 }
                 self.unseen.remove(id);
+                shown.push(id.clone());
             }
         }
+        self.trace_input(|| Stage::Shown { tools: shown });
     }
 
     fn is_visible(&self, id: &ToolId) -> bool {

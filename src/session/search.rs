@@ -4,7 +4,7 @@ use super::find_tool::{FindReply, FindRequest, FindStatus, FoundTool};
 use super::{Session, slot, summary};
 use crate::catalog::ToolId;
 use crate::error::Result;
-use crate::select::{MAX_INTENTS, Outcome, SelectRequest};
+use crate::select::{MAX_INTENTS, Outcome, SelectRequest, Selection};
 use crate::working_set::{Delta, RefuseReason, Slot};
 
 /// Names in a reply that found nothing.
@@ -26,7 +26,15 @@ impl Session {
     /// [`ErrorKind::LexicalIndex`](crate::ErrorKind::LexicalIndex). A search that finds nothing is a
     /// reply, not an error.
     pub fn find_tool(&mut self, request: &FindRequest) -> Result<FindReply> {
+        self.traced_find(request)
+    }
+
+    pub(super) fn carry_out(&mut self, request: &FindRequest) -> Result<FindReply> {
         let mut hits = self.hits(request)?;
+        if let Some(ranked) = hits.ranked.take() {
+            let (select, selection) = *ranked;
+            self.trace_selection(&select, &selection);
+        }
         let ids: Vec<ToolId> = hits.rows.iter().map(|slot| slot.id.clone()).collect();
         let key = request.key();
         let known = self.searches.iter().any(|(old, found)| *old == key && *found == ids);
@@ -107,6 +115,9 @@ impl Session {
             let near = selection.rejected.iter().filter(|(near, _)| near.gate.get() >= gate);
             let near = near.map(|(near, _)| near.id.clone());
             hits.near = near.filter(|id| !self.is_visible(id)).take(MAX_NEAR).collect();
+            if self.trace.is_on() {
+                hits.ranked = Some(Box::new((select, selection.clone())));
+            }
             if let Outcome::Ambiguous(ids) = selection.outcome {
                 hits.ambiguous.extend(ids);
             }
@@ -195,6 +206,8 @@ struct Hits {
     unknown: Vec<String>,
     total: usize,
     degraded: Option<String>,
+    /// The search behind `rows`, for the trace.
+    ranked: Option<Box<(SelectRequest, Selection)>>,
 }
 
 impl Hits {

@@ -113,7 +113,7 @@ impl WorkingSet {
         for id in order {
             self.list(id);
         }
-        self.busy = state.busy.into_iter().filter(|id| self.contains(id)).collect();
+        self.busy = state.busy.into_iter().filter(|id| cost(id).is_some()).collect();
         left_out
     }
 }

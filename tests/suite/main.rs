@@ -41,5 +41,7 @@ mod secrecy;
 mod selector;
 mod session;
 mod static_model;
+mod trace;
 mod trust;
 mod working_set;
+mod xray;
