@@ -9,6 +9,8 @@
     unreachable_pub
 )]
 
+mod fixtures;
 #[cfg(feature = "onnx")]
 mod onnx;
+mod readers;
 mod static_model;
