@@ -40,9 +40,11 @@ struct Active {
 /// The order is core as given, then admission order. Wanting a tool again never moves it.
 ///
 /// Active tools are kept in order of recency. A tool that was only retrieved makes room for what a
-/// later turn retrieves; one that the model called or asked for yields to retrieval only when stale,
-/// and to what the model asks for when it is the least recent. Never evicted are core, pins, what
-/// was found in this step or the one before, and tools with an unanswered call.
+/// later turn retrieves, and for what the model asks for at once, the worst fit first; one that the
+/// model called or asked for yields to retrieval only when stale, and to what the model asks for when
+/// it is the least recent. Never evicted are core, pins, what was called in this step, what was found
+/// in this step or the one before, and tools with an unanswered call. Nothing is evicted for a tool
+/// that would not fit even so.
 ///
 /// # Example: the textbook working set
 /// ```
@@ -109,15 +111,16 @@ impl WorkingSet {
     /// the order given, best first, as far as there is room.
     pub fn observe(&mut self, retrieved: &[Slot], just_used: &[Slot]) -> Delta {
         self.change(|set, delta| {
-            set.step += 1;
-            for slot in just_used {
-                set.want(slot, AdmitReason::Called, delta);
-            }
+            set.step = set.step.saturating_add(1);
+            set.want_all(just_used, AdmitReason::Called, delta);
             if set.options.timing == Timing::Immediate {
-                set.evict_stale(delta);
+                // What is wanted again is not stale: to evict and admit it anew would only move it.
+                set.evict_stale(retrieved, delta);
             }
-            for slot in retrieved {
-                set.want(slot, AdmitReason::Retrieved, delta);
+            set.want_all(retrieved, AdmitReason::Retrieved, delta);
+            // Best fit last in the order of recency, so that the worst makes room first.
+            for slot in retrieved.iter().rev() {
+                set.active.promote(&slot.id);
             }
         })
     }
@@ -133,35 +136,42 @@ impl WorkingSet {
     }
 
     fn admit(&mut self, slots: &[Slot], why: AdmitReason) -> Delta {
-        self.change(|set, delta| {
-            for slot in slots {
-                set.want(slot, why, delta);
-            }
-        })
+        self.change(|set, delta| set.want_all(slots, why, delta))
     }
 
     /// Keeps `slot` visible until it is unpinned.
     ///
     /// # Errors
-    /// [`ErrorKind::BudgetTooSmall`] when core and pins would pass the limit or the budget;
-    /// nothing has changed then.
+    /// [`ErrorKind::BudgetTooSmall`] when core and pins would pass the limit or the budget, or when
+    /// no room can be made now because the other tools are in use; nothing has changed then.
     pub fn pin(&mut self, slot: Slot) -> Result<Delta> {
-        if self.core.iter().chain(&self.pinned).any(|resident| resident.id == slot.id) {
+        if self.is_resident(&slot.id) {
             return Ok(Delta::default());
         }
         self.pinned.push(slot.clone());
-        if let Err(error) = self.check_resident() {
-            self.pinned.pop();
-            return Err(error);
+        let checked = self.check_resident();
+        self.pinned.pop();
+        checked?;
+        if !self.active.contains(&slot.id) && !self.has_room(slot.tokens, true) {
+            return Err(Error::new(
+                ErrorKind::BudgetTooSmall,
+                format!(
+                    "there is no room to pin {}, because the other tools are in use: pin it in a \
+                     later step or raise the limits",
+                    slot.id
+                ),
+            ));
         }
         Ok(self.change(|set, delta| {
             let known = set.active.pop(&slot.id).is_some();
             if !known {
-                // Residents fit by the check above, so evicting active tools makes room enough.
-                while set.overflow(None).is_some() && set.evict_least_recent(true, delta) {}
+                while set.overflow(Some(slot.tokens)).is_some()
+                    && set.evict_least_recent(true, delta)
+                {}
                 set.order.push(slot.id.clone());
-                delta.admitted.push((slot.id, AdmitReason::Pinned));
+                delta.admitted.push((slot.id.clone(), AdmitReason::Pinned));
             }
+            set.pinned.push(slot);
         }))
     }
 
@@ -204,12 +214,17 @@ impl WorkingSet {
     ///
     /// Call it when the history is compacted or the model is switched.
     pub fn end_epoch(&mut self) -> Delta {
-        let mut delta = self.change(Self::evict_stale);
+        let mut delta = self.change(|set, delta| set.evict_stale(&[], delta));
+        self.begin_epoch(&mut delta);
+        delta
+    }
+
+    /// Notes that the list changed in a way that the set cannot see, unless `delta` says so already.
+    pub(crate) fn begin_epoch(&mut self, delta: &mut Delta) {
         if !delta.new_epoch {
-            self.epoch += 1;
+            self.epoch = self.epoch.saturating_add(1);
         }
         delta.new_epoch = true;
-        delta
     }
 
     /// Takes in a changed catalog: `cost` gives the tokens of a tool that may still be used, and
@@ -223,10 +238,19 @@ impl WorkingSet {
         cost: &dyn Fn(&ToolId) -> Option<TokenCount>,
     ) -> Delta {
         self.change(|set, delta| {
+            let core = dedup(core);
             for slot in set.core.iter().filter(|old| core.iter().all(|new| new.id != old.id)) {
                 delta.evicted.push((slot.id.clone(), EvictReason::Gone));
             }
-            set.core = dedup(core);
+            for slot in &core {
+                if !set.contains(&slot.id) {
+                    delta.admitted.push((slot.id.clone(), AdmitReason::Listed));
+                }
+                set.pinned.retain(|pinned| pinned.id != slot.id);
+                set.active.pop(&slot.id);
+                set.order.retain(|other| *other != slot.id);
+            }
+            set.core = core;
             let gone = |id: &ToolId| cost(id).is_none();
             let lost: Vec<ToolId> = set.order.iter().filter(|id| gone(id)).cloned().collect();
             for id in lost {
@@ -246,6 +270,18 @@ impl WorkingSet {
         })
     }
 
+    /// Puts the set under stricter limits: what does not fit leaves, the least recent first, busy tools
+    /// and residents excepted.
+    pub(crate) fn restrict(&mut self, options: WorkingSetOptions, reserved: TokenCount) -> Delta {
+        self.options = options;
+        self.reserved = reserved;
+        self.change(
+            |set, delta| {
+                while set.overflow(None).is_some() && set.evict_least_recent(true, delta) {}
+            },
+        )
+    }
+
     /// The visible tools: core, then pinned and active ones in admission order.
     pub fn visible(&self) -> impl Iterator<Item = &ToolId> {
         self.core.iter().map(|slot| &slot.id).chain(&self.order)
@@ -253,9 +289,11 @@ impl WorkingSet {
 
     /// Whether the tool is visible.
     pub fn contains(&self, id: &ToolId) -> bool {
-        self.core.iter().any(|slot| slot.id == *id)
-            || self.pinned.iter().any(|slot| slot.id == *id)
-            || self.active.contains(id)
+        self.is_resident(id) || self.active.contains(id)
+    }
+
+    fn is_resident(&self, id: &ToolId) -> bool {
+        self.core.iter().chain(&self.pinned).any(|slot| slot.id == *id)
     }
 
     /// The core tools, as given.
@@ -280,8 +318,8 @@ impl WorkingSet {
 
     /// Tokens of the visible definitions and what was reserved.
     pub fn tokens(&self) -> TokenCount {
-        let active: TokenCount = self.active.iter().map(|(_, active)| active.tokens).sum();
-        self.resident_tokens() + active
+        sum(self.active.iter().map(|(_, active)| active.tokens))
+            .saturating_add(self.resident_tokens())
     }
 
     /// Steps so far.
@@ -307,35 +345,43 @@ impl WorkingSet {
         let mut after = self.visible();
         if !before.iter().all(|id| after.next() == Some(id)) {
             drop(after);
-            delta.new_epoch = true;
-            self.epoch += 1;
+            self.begin_epoch(&mut delta);
         }
         delta
+    }
+
+    /// Touches those of `slots` that are there and then admits the others, so that none of them makes
+    /// room for another.
+    fn want_all(&mut self, slots: &[Slot], why: AdmitReason, delta: &mut Delta) {
+        let (there, new): (Vec<&Slot>, Vec<&Slot>) =
+            slots.iter().partition(|slot| self.contains(&slot.id));
+        for slot in there.into_iter().chain(new) {
+            self.want(slot, why, delta);
+        }
     }
 
     fn want(&mut self, slot: &Slot, why: AdmitReason, delta: &mut Delta) {
         let earns = why != AdmitReason::Retrieved;
         let step = self.step;
-        if self.core.iter().chain(&self.pinned).any(|resident| resident.id == slot.id) {
+        if self.is_resident(&slot.id) {
             delta.touched.push(slot.id.clone());
             return;
         }
         if let Some(active) = self.active.get_mut(&slot.id) {
             active.wanted = step;
             active.earned |= earns;
-            active.held = if why == AdmitReason::Found { step + 1 } else { active.held };
+            active.held =
+                if why == AdmitReason::Found { step.saturating_add(1) } else { active.held };
             delta.touched.push(slot.id.clone());
             return;
         }
         while let Some(over) = self.overflow(Some(slot.tokens)) {
-            let hopeless = self.resident_tokens() + slot.tokens
-                > self.options.token_budget.unwrap_or(TokenCount::MAX);
-            if hopeless || !self.evict_least_recent(earns, delta) {
+            if !self.has_room(slot.tokens, earns) || !self.evict_least_recent(earns, delta) {
                 delta.refused.push((slot.id.clone(), over));
                 return;
             }
         }
-        let held = if earns { step + 1 } else { step };
+        let held = if earns { step.saturating_add(1) } else { step };
         let active = Active { tokens: slot.tokens, wanted: step, earned: earns, held };
         self.active.push(slot.id.clone(), active);
         self.order.push(slot.id.clone());
@@ -347,20 +393,43 @@ impl WorkingSet {
         if self.len() + usize::from(more.is_some()) > self.options.limit {
             return Some(RefuseReason::ToolLimit);
         }
-        let tokens = self.tokens() + more.unwrap_or_default();
+        let tokens = self.tokens().saturating_add(more.unwrap_or_default());
         match self.options.token_budget {
             Some(budget) if tokens > budget => Some(RefuseReason::TokenBudget),
             _ => None,
         }
     }
 
-    /// Evicts the one least recent tool that may go; `false` when none may.
+    /// Whether one more tool of so many tokens fits once all have left that may.
+    fn has_room(&self, more: TokenCount, for_demand: bool) -> bool {
+        let (mut count, mut tokens) = (self.core.len() + self.pinned.len() + 1, more);
+        for (id, active) in &self.active {
+            if !self.may_leave(id, active, for_demand) {
+                count += 1;
+                tokens = tokens.saturating_add(active.tokens);
+            }
+        }
+        let tokens = tokens.saturating_add(self.resident_tokens());
+        count <= self.options.limit
+            && self.options.token_budget.is_none_or(|budget| tokens <= budget)
+    }
+
+    /// Whether an active tool may be evicted for what the model asks for (`for_demand`), or else for
+    /// what is merely retrieved.
     ///
-    /// Tools that earned their place yield to mere retrieval only when stale.
+    /// Tools that earned their place yield to mere retrieval only when stale, and what was retrieved
+    /// in this step yields to demand alone.
+    fn may_leave(&self, id: &ToolId, active: &Active, for_demand: bool) -> bool {
+        if for_demand {
+            !(active.earned && self.is_fresh(active)) && !self.busy.contains(id)
+        } else {
+            self.is_evictable(id, active) && (!active.earned || self.is_stale(active))
+        }
+    }
+
+    /// Evicts the one least recent tool that may go; `false` when none may.
     fn evict_least_recent(&mut self, for_demand: bool, delta: &mut Delta) -> bool {
-        let may_go = |(id, active): &(&ToolId, &Active)| {
-            self.is_evictable(id, active) && (for_demand || !active.earned || self.is_stale(active))
-        };
+        let may_go = |(id, active): &(&ToolId, &Active)| self.may_leave(id, active, for_demand);
         // Of those that never earned their place first; the cache iterates most recent first.
         let victim = self
             .active
@@ -375,12 +444,14 @@ impl WorkingSet {
         true
     }
 
-    fn evict_stale(&mut self, delta: &mut Delta) {
+    /// Evicts what is stale, except for what is wanted again.
+    fn evict_stale(&mut self, wanted: &[Slot], delta: &mut Delta) {
         let stale: Vec<(ToolId, u64)> = self
             .active
             .iter()
             .rev()
             .filter(|(id, active)| self.is_evictable(id, active) && self.is_stale(active))
+            .filter(|(id, _)| wanted.iter().all(|slot| slot.id != **id))
             .map(|(id, active)| (id.clone(), self.step - active.wanted))
             .collect();
         for (id, idle) in stale {
@@ -396,8 +467,11 @@ impl WorkingSet {
     }
 
     fn is_evictable(&self, id: &ToolId, active: &Active) -> bool {
-        let fresh = active.wanted == self.step || (active.earned && active.held >= self.step);
-        !fresh && !self.busy.contains(id)
+        !self.is_fresh(active) && !self.busy.contains(id)
+    }
+
+    fn is_fresh(&self, active: &Active) -> bool {
+        active.wanted == self.step || (active.earned && active.held >= self.step)
     }
 
     fn is_stale(&self, active: &Active) -> bool {
@@ -406,7 +480,7 @@ impl WorkingSet {
 
     fn resident_tokens(&self) -> TokenCount {
         let slots = self.core.iter().chain(&self.pinned);
-        self.reserved + slots.map(|slot| slot.tokens).sum::<TokenCount>()
+        sum(slots.map(|slot| slot.tokens)).saturating_add(self.reserved)
     }
 
     fn check_resident(&self) -> Result<()> {
@@ -426,13 +500,18 @@ impl WorkingSet {
             Some(budget) if tokens > budget => Err(Error::new(
                 ErrorKind::BudgetTooSmall,
                 format!(
-                    "core and pinned tools take {tokens} tokens of a budget of {budget}: raise the \
-                     budget or keep fewer resident"
+                    "core and pinned tools and the meta-tool take {tokens} tokens of a budget of \
+                     {budget}: raise the budget or keep fewer resident"
                 ),
             )),
             _ => Ok(()),
         }
     }
+}
+
+/// The sum, or the greatest number for one that is none.
+fn sum(tokens: impl Iterator<Item = TokenCount>) -> TokenCount {
+    tokens.fold(0, TokenCount::saturating_add)
 }
 
 fn dedup(slots: Vec<Slot>) -> Vec<Slot> {
@@ -444,3 +523,6 @@ fn dedup(slots: Vec<Slot>) -> Vec<Slot> {
     }
     kept
 }
+
+#[cfg(test)]
+mod tests;
