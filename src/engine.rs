@@ -73,7 +73,6 @@ impl EngineBuilder {
     /// Ranks by words alone, without a model.
     pub fn without_embedder(mut self) -> Self {
         self.embedder = None;
-        self.rules.fusion = Fusion::LexicalOnly;
         self
     }
 
@@ -203,21 +202,23 @@ impl Engine {
     /// [`ErrorKind::InvalidSetting`] for a request without or with too many intents,
     /// [`ErrorKind::LexicalIndex`]. A failing model is no error: the selection is marked degraded.
     pub fn select(&self, request: &SelectRequest) -> Result<Selection> {
-        self.select_in(&self.index(), request)
+        let index = self.index();
+        let eligible = Eligible::of(&index.snapshot, &request.context);
+        self.select_in(&index, request, &eligible)
     }
 
+    /// Selects among the rows of `index` that are `eligible` for the request's context.
     pub(crate) fn select_in(
         &self,
         index: &ToolIndex,
         request: &SelectRequest,
+        eligible: &Eligible,
     ) -> Result<Selection> {
         request.validate()?;
-        let mut eligible = Eligible::of(&index.snapshot, &request.context);
-        if let Some(namespace) = &request.namespace {
-            eligible = eligible.and(&index.snapshot, |tool| tool.namespace() == namespace);
-        }
-        let selection = self.ranker(index).select(request, &eligible)?;
-        if selection.degraded.is_none() && !index.is_complete() {
+        let in_namespace = within_namespace(index, request, eligible);
+        let eligible = in_namespace.as_ref().unwrap_or(eligible);
+        let selection = self.ranker(index).select(request, eligible)?;
+        if index.can_be_completed() {
             self.complete(index);
         }
         Ok(selection)
@@ -232,6 +233,7 @@ impl Engine {
         request.validate()?;
         let index = self.index();
         let eligible = Eligible::of(&index.snapshot, &request.context);
+        let eligible = within_namespace(&index, request, &eligible).unwrap_or(eligible);
         let row =
             index.snapshot.row(id).filter(|&row| eligible.contains(row)).ok_or_else(|| {
                 Error::new(
@@ -352,10 +354,16 @@ impl Engine {
     /// As [`refresh`](Self::refresh).
     pub fn refresh_all(&self, updates: Vec<(String, SourceUpdate)>) -> Result<CatalogDiff> {
         let _writing = self.writing();
-        self.shared.catalog.refresh_with(updates, |snapshot, _| {
+        let diff = self.shared.catalog.refresh_with(updates, |snapshot, _| {
             let embedder = self.index().embedder.clone();
             self.publish(Arc::clone(snapshot), embedder, &mut |_| {})
-        })
+        })?;
+        // The catalog may have been refreshed past the engine before.
+        let (snapshot, index) = (self.shared.catalog.snapshot(), self.index());
+        if !Arc::ptr_eq(&snapshot, &index.snapshot) {
+            self.publish(snapshot, index.embedder.clone(), &mut |_| {})?;
+        }
+        Ok(diff)
     }
 
     /// Indexes the catalog's current snapshot, in case it was refreshed past the engine.
@@ -461,9 +469,22 @@ impl Engine {
         if !std::ptr::eq(&*index, seen) || index.is_complete() {
             return;
         }
+        let next = self.build(Arc::clone(&index.snapshot), index.embedder.clone(), &mut |_| {});
         // What fails here was degraded before and is so still.
-        let _ = self.publish(Arc::clone(&index.snapshot), index.embedder.clone(), &mut |_| {});
+        if let Ok(next) = next {
+            self.shared.index.store(Arc::new(next.after(&index)));
+        }
     }
+}
+
+/// The eligible rows of the request's namespace; `None` when it names none.
+fn within_namespace(
+    index: &ToolIndex,
+    request: &SelectRequest,
+    eligible: &Eligible,
+) -> Option<Eligible> {
+    let namespace = request.namespace.as_ref()?;
+    Some(eligible.and(&index.snapshot, |tool| tool.namespace() == namespace))
 }
 
 impl fmt::Debug for Engine {

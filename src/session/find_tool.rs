@@ -13,6 +13,12 @@ use crate::working_set::RefuseReason;
 /// The most tools that one search may bring in.
 const MAX_LIMIT: usize = 50;
 
+/// Bytes of a search that are remembered as they are.
+const MAX_KEY: usize = 512;
+
+/// Characters of an unknown name that a reply repeats.
+const MAX_ECHO: usize = 80;
+
 /// Prefix by which an intent names tools instead: `select:a,b`.
 const SELECT: &str = "select:";
 
@@ -91,10 +97,22 @@ impl FindRequest {
                 request.add_intent(&intent);
             }
         }
-        request.names.extend(strings(fields.get("names"), "names")?);
-        request.namespace = strings(fields.get("namespace"), "namespace")?.into_iter().next();
+        let names = strings(fields.get("names"), "names")?;
+        request.names.extend(names.iter().map(|name| name.trim().to_owned()));
+        request.names.retain(|name| !name.is_empty());
+        if request.names.len() > MAX_LIMIT {
+            return Err(bad(&format!("give at most {MAX_LIMIT} names in one call")));
+        }
+        let namespaces = strings(fields.get("namespace"), "namespace")?;
+        // Models fill in what they mean to leave out.
+        let mut namespaces = namespaces.iter().map(|text| text.trim()).filter(|t| !t.is_empty());
+        request.namespace = namespaces.next().map(str::to_owned);
+        if namespaces.next().is_some() {
+            return Err(bad("give one 'namespace', or none to search them all"));
+        }
         request.limit = match fields.get("limit") {
-            None | Some(Value::Null) => None,
+            None | Some(Value::Null | Value::Bool(false)) => None,
+            Some(Value::String(text)) if text.trim().is_empty() => None,
             Some(value) => {
                 let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
                 match number {
@@ -141,13 +159,15 @@ impl FindRequest {
             words.sort();
             words
         };
-        format!(
+        let key = format!(
             "{:?} {:?} {:?} {:?}",
             normal(&self.intents),
             normal(&self.names),
             self.namespace,
             self.limit
-        )
+        );
+        // A session remembers its searches, and a model may search with a whole file.
+        if key.len() > MAX_KEY { crate::digest::sha256_hex(key) } else { key }
     }
 }
 
@@ -307,6 +327,7 @@ impl fmt::Display for FindReply {
             let names: Vec<String> = self
                 .unknown_names
                 .iter()
+                .map(|name| name.chars().take(MAX_ECHO).collect::<String>())
                 .map(|name| format!("'{}'", name.escape_debug()))
                 .collect();
             lines.push(format!("There is no tool called {}.", names.join(", ")));

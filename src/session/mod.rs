@@ -9,6 +9,7 @@ mod state;
 mod turn;
 mod visible;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 pub use asynchronous::AsyncSession;
@@ -28,12 +29,14 @@ use crate::index::{ToolIndex, definition_text};
 use crate::select::policy;
 use crate::select::{Eligible, Message, RuntimeContext, SelectRequest};
 use crate::text::TokenCount;
-use crate::working_set::{Delta, Slot, WorkingSet};
+use crate::working_set::{AdmitReason, Delta, EvictReason, Slot, WorkingSet, WorkingSetOptions};
 
 /// Messages that a session remembers for its requests.
 const MAX_RECENT: usize = 6;
 /// Bytes of a remembered message.
 const MAX_RECENT_TEXT: usize = 4 * 1024;
+/// Tools that one refusal names.
+const MAX_NAMED: usize = 20;
 
 /// One run of an agent.
 ///
@@ -81,8 +84,12 @@ pub struct Session {
     /// The index of this step.
     index: Arc<ToolIndex>,
     eligible: Eligible,
+    /// Tokens of all eligible tools.
+    naive: TokenCount,
+    core: Vec<CoreTool>,
     set: WorkingSet,
     meta: MetaTool,
+    meta_tokens: TokenCount,
     pass_through: bool,
     recent: Vec<Message>,
     /// Used since the last step.
@@ -95,47 +102,72 @@ pub struct Session {
     briefed: Vec<ToolId>,
 }
 
+/// A core tool as the options name it, and the tool that it was found to be.
+///
+/// It is looked up once: a tool that is listed later must not take the place of a core tool by having
+/// the name that fits better.
+#[derive(Debug)]
+struct CoreTool {
+    name: String,
+    id: Option<ToolId>,
+}
+
 impl Session {
     pub(crate) fn open(engine: Engine, options: SessionOptions) -> Result<Self> {
+        let mut session = Self::begin(engine, options)?;
+        if let Some(missing) = session.core.iter().find(|tool| tool.id.is_none()) {
+            resolve(&session.index, &session.eligible, &missing.name, "core")?;
+        }
+        let meta = &session.meta.name;
+        if session.index.snapshot.by_provider_name(meta).is_some() {
+            return Err(Error::new(
+                ErrorKind::InvalidSetting,
+                format!(
+                    "a tool of the catalog is called '{meta}' like the meta-tool: give the \
+                     meta-tool another name or the tool a namespace"
+                ),
+            ));
+        }
+        for name in session.options.pinned.clone() {
+            let row = resolve(&session.index, &session.eligible, &name, "pinned")?;
+            let delta = session.set.pin(slot(&session.index, row))?;
+            if !session.pass_through {
+                session.pending.extend(delta);
+            }
+        }
+        Ok(session)
+    }
+
+    /// A run without pins, and without those core tools that are not there.
+    fn begin(engine: Engine, options: SessionOptions) -> Result<Self> {
         options.validate()?;
         let index = engine.index();
         let eligible = Eligible::of(&index.snapshot, &options.context);
         let meta = MetaTool::named(&options.meta_tool);
-        if index.snapshot.names().by_provider(&meta.name).is_some() {
-            return Err(Error::new(
-                ErrorKind::InvalidSetting,
-                format!(
-                    "a tool of the catalog is called '{}' like the meta-tool: give the meta-tool \
-                     another name or the tool a namespace",
-                    meta.name
-                ),
-            ));
-        }
-        let meta_tokens = engine.token_counter().count(&definition_text(
-            &meta.name,
-            &meta.description,
-            Some(&meta.parameters),
-        ));
-
-        let most = options.pass_through.unwrap_or(options.working_set.limit);
-        let whole: TokenCount = naive_tokens(&index, &eligible);
-        let fits = options.working_set.token_budget.is_none_or(|budget| whole <= budget);
-        let pass_through = eligible.count() <= most && fits;
-
-        let core = resolve_all(&index, &eligible, &options.core, "core")?;
+        let text = definition_text(&meta.name, &meta.description, Some(&meta.parameters));
+        let meta_tokens = engine.token_counter().count(&text);
+        let naive = naive_tokens(&index, &eligible);
+        let core: Vec<CoreTool> = options
+            .core
+            .iter()
+            .map(|name| CoreTool { name: name.clone(), id: core_id(&index, &eligible, name) })
+            .collect();
+        let slots = slots(&index, core_rows(&index, &eligible, &core));
+        let pass_through = fits_whole(&options, eligible.count(), naive);
         let set = if pass_through {
-            // Everything is shown, so that no limit can be passed.
-            let roomy = options.working_set.clone().limit(usize::MAX);
-            WorkingSet::new(roomy, slots(&index, core), 0)?
+            WorkingSet::new(roomy(), slots, 0)?
         } else {
-            WorkingSet::new(options.working_set.clone(), slots(&index, core), meta_tokens)?
+            WorkingSet::new(options.working_set.clone(), slots, meta_tokens)?
         };
-        let mut session = Self {
+        Ok(Self {
             engine,
             index,
             eligible,
+            naive,
+            core,
             set,
             meta,
+            meta_tokens,
             pass_through,
             recent: Vec::new(),
             used: Vec::new(),
@@ -143,14 +175,7 @@ impl Session {
             searches: Vec::new(),
             briefed: Vec::new(),
             options,
-        };
-        let pinned = session.options.pinned.clone();
-        for row in resolve_all(&session.index, &session.eligible, &pinned, "pinned")? {
-            let slot = slot(&session.index, row);
-            let delta = session.set.pin(slot)?;
-            session.pending.extend(delta);
-        }
-        Ok(session)
+        })
     }
 
     pub(crate) fn from_state(
@@ -168,20 +193,15 @@ impl Session {
                 ),
             ));
         }
-        let mut session = Self::open(engine, options)?;
+        let mut session = Self::begin(engine, options)?;
         let index = Arc::clone(&session.index);
         let eligible = session.eligible.clone();
         // Decided when the run began: it must not flip because it was stored meanwhile.
-        if session.pass_through != state.pass_through {
-            session.pass_through = state.pass_through;
-            let core = session.set.core().cloned().collect::<Vec<_>>();
-            let core = core.iter().filter_map(|id| index.snapshot.row(id)).collect();
-            let (options, reserved) = if state.pass_through {
-                (session.options.working_set.clone().limit(usize::MAX), 0)
-            } else {
-                (session.options.working_set.clone(), session.meta_tokens())
-            };
-            session.set = WorkingSet::new(options, slots(&index, core), reserved)?;
+        if session.pass_through && !state.pass_through {
+            session.pass_through = false;
+            let core = slots(&index, core_rows(&index, &eligible, &session.core));
+            let options = session.options.working_set.clone();
+            session.set = WorkingSet::new(options, core, session.meta_tokens)?;
         }
         let cost = |id: &ToolId| cost(&index, &eligible, id);
         let left_out = session.set.take_over(state.working_set, &cost);
@@ -189,11 +209,12 @@ impl Session {
         session.recent = state.recent;
         session.searches = state.searches;
         session.briefed = state.briefed.into_iter().filter(known).collect();
-        session.pending = Delta::default();
+        let missing = session.core.iter().filter(|tool| tool.id.is_none());
         let report = RestoreReport {
             stored_version: state.catalog_version,
             current_version: index.snapshot.version(),
             left_out,
+            missing_core: missing.map(|tool| tool.name.clone()).collect(),
         };
         Ok((session, report))
     }
@@ -244,14 +265,20 @@ impl Session {
                 .recent(recent)
                 .k(self.options.retrieve)
                 .context(self.options.context.clone());
-            let found = self.engine.select_in(&self.index, &request)?;
+            let found = match self.engine.select_in(&self.index, &request, &self.eligible) {
+                Ok(found) => found,
+                Err(error) => {
+                    self.pending = delta;
+                    return Err(error);
+                }
+            };
             let rows = found.candidates.iter().filter_map(|c| self.index.snapshot.row(&c.id));
             retrieved = slots(&self.index, rows.collect());
             selection = Some(found);
         }
         self.remember(Message::user(input.message));
         let used = self.take_used();
-        delta.extend(self.set.observe(&retrieved, &used));
+        delta.extend(self.observe(&retrieved, &used));
         Ok(Turn { visible: self.visible(), selection, delta })
     }
 
@@ -261,8 +288,15 @@ impl Session {
     pub fn step(&mut self) -> Turn {
         let mut delta = self.begin_step();
         let used = self.take_used();
-        delta.extend(self.set.observe(&[], &used));
+        delta.extend(self.observe(&[], &used));
         Turn { visible: self.visible(), selection: None, delta }
+    }
+
+    fn observe(&mut self, retrieved: &[Slot], used: &[Slot]) -> Delta {
+        let delta = self.set.observe(retrieved, used);
+        // A list that is shown whole does not depend on the set, which only remembers what was used
+        // for the day when the catalog outgrows it.
+        if self.pass_through { Delta::default() } else { delta }
     }
 
     /// Remembers what the model said, so that "yes, do it" is understood.
@@ -273,43 +307,67 @@ impl Session {
     /// The list to send to the model now. Read it anew after [`find_tool`](Self::find_tool).
     pub fn visible(&self) -> Visible {
         let snapshot = &self.index.snapshot;
-        let core: Vec<usize> = self.set.core().filter_map(|id| snapshot.row(id)).collect();
-        let n_core = core.len();
-        let mut rows = core;
-        if self.pass_through {
-            for row in 0..snapshot.len() {
-                if self.eligible.contains(row) && !rows.contains(&row) {
-                    rows.push(row);
-                }
-            }
-        } else {
-            rows.extend(
-                self.set.visible().skip(self.set.core().len()).filter_map(|id| snapshot.row(id)),
-            );
-        }
-        let all = rows.len() >= self.eligible.count();
-        let naive = naive_tokens(&self.index, &self.eligible);
-        let meta = (!all).then(|| self.meta.clone());
+        let rows = self.visible_rows();
+        let meta = (!self.pass_through).then(|| self.meta.clone());
         let sent = rows.iter().map(|&row| self.index.costs[row]).sum::<TokenCount>()
-            + if meta.is_some() { self.meta_tokens() } else { 0 };
+            + if meta.is_some() { self.meta_tokens } else { 0 };
         let tools = rows
             .into_iter()
             .map(|row| VisibleTool {
                 tool: snapshot.tool(row).clone(),
-                name: snapshot.names().provider_name(row).to_owned(),
+                name: self.name_in(snapshot, row),
             })
             .collect();
         Visible {
             inner: Arc::new(VisibleInner {
                 tools,
-                core: n_core,
+                core: self.set.core().len(),
                 meta,
                 builtins: snapshot.builtins().cloned().map(BuiltinJson).collect(),
-                tokens: TokenFigures::new(sent, naive),
+                tokens: TokenFigures::new(sent, self.naive),
                 epoch: self.set.epoch(),
                 catalog_version: snapshot.version(),
             }),
         }
+    }
+
+    /// The rows of the visible tools, core first.
+    fn visible_rows(&self) -> Vec<usize> {
+        let snapshot = &self.index.snapshot;
+        let row = |id: &ToolId| snapshot.row(id);
+        if !self.pass_through {
+            return self.set.visible().filter_map(row).collect();
+        }
+        let mut rows: Vec<usize> = self.set.core().filter_map(row).collect();
+        let core: HashSet<usize> = rows.iter().copied().collect();
+        let others = (0..snapshot.len()).filter(|row| !core.contains(row));
+        rows.extend(others.filter(|&row| self.eligible.contains(row)));
+        rows
+    }
+
+    fn visible_ids(&self) -> Vec<ToolId> {
+        let snapshot = &self.index.snapshot;
+        self.visible_rows().into_iter().map(|row| snapshot.tool(row).id().clone()).collect()
+    }
+
+    /// The name by which the model calls the tool: its provider name, unless the meta-tool has it. A
+    /// refresh may bring in a tool of that name while the run goes on.
+    fn name_in(&self, snapshot: &Snapshot, row: usize) -> String {
+        let name = snapshot.names().provider_name(row);
+        if name == self.meta.name {
+            snapshot.names().spare_name(snapshot.tool(row).id())
+        } else {
+            name.to_owned()
+        }
+    }
+
+    /// The row that the model means by `name`, the reverse of [`name_in`](Self::name_in).
+    fn row_in(&self, snapshot: &Snapshot, name: &str) -> Option<usize> {
+        let names = snapshot.names();
+        names.by_provider(name).or_else(|| {
+            let clash = names.by_provider(&self.meta.name)?;
+            (self.name_in(snapshot, clash) == name).then_some(clash)
+        })
     }
 
     /// Whether a call may run, judged by the policy and the catalog of now.
@@ -331,18 +389,15 @@ impl Session {
             });
         }
         let now = self.engine.index();
-        let snapshot = &now.snapshot;
-        let may = |row: usize| policy::check(snapshot.tool(row), &self.options.context).is_ok();
-        let rows = match snapshot.names().by_provider(&call.name).filter(|&row| may(row)) {
-            Some(row) => vec![row],
-            None => snapshot.names().resolve(&call.name, &may),
-        };
-        match rows.as_slice() {
+        match self.called(&now.snapshot, &call.name).as_slice() {
             [row] => Ok(self.authorize_row(&now, *row)),
             [] => self.refuse_unknown(&now, &call.name).map(Verdict::Refused),
             several => {
-                let names: Vec<&str> =
-                    several.iter().map(|&row| snapshot.names().provider_name(row)).collect();
+                let names: Vec<String> = several
+                    .iter()
+                    .take(MAX_NAMED)
+                    .map(|&row| self.name_in(&now.snapshot, row))
+                    .collect();
                 let text = format!(
                     "'{}' stands for several tools; call one of: {}.",
                     call.name.escape_debug(),
@@ -350,6 +405,22 @@ impl Session {
                 );
                 Ok(Verdict::Refused(Refusal::new(RefusalKind::Ambiguous, text)))
             }
+        }
+    }
+
+    /// The rows of `now` that a called name stands for and the caller may use.
+    ///
+    /// A name means what it meant in the list that the model was sent. Ends of names are good enough
+    /// to find a tool but not to run one: "account" must not delete an account.
+    fn called(&self, now: &Snapshot, name: &str) -> Vec<usize> {
+        let may = |row: usize| policy::check(now.tool(row), &self.options.context).is_ok();
+        let seen = &self.index.snapshot;
+        if let Some(row) = self.row_in(seen, name).filter(|&row| self.eligible.contains(row)) {
+            return now.row(seen.tool(row).id()).filter(|&row| may(row)).into_iter().collect();
+        }
+        match self.row_in(now, name).filter(|&row| may(row)) {
+            Some(row) => vec![row],
+            None => now.names().exact(name, &may),
         }
     }
 
@@ -362,12 +433,15 @@ impl Session {
             return Verdict::Run(Authorized { tool });
         }
         let delta = self.set.admit_called(&slot(now, row));
-        let loaded = self.set.contains(&id);
-        self.pending.extend(delta);
+        // A tool that only the next step's snapshot has shows with that step.
+        let listed = self.set.contains(&id) && self.index.snapshot.row(&id).is_some();
+        if !self.pass_through {
+            self.pending.extend(delta);
+        }
         self.briefed.push(id);
-        let name = now.snapshot.names().provider_name(row);
-        let definition = definition_text(name, tool.description(), tool.parameters());
-        let list = if loaded { "It is in your list from your next message on. " } else { "" };
+        let name = self.name_in(&now.snapshot, row);
+        let definition = definition_text(&name, tool.description(), tool.parameters());
+        let list = if listed { "It is in your list from your next message on. " } else { "" };
         let text = format!(
             "{name} did not run, because you had not been shown its definition and guessed the \
              arguments. {list}Call it again with arguments that fit: {definition}"
@@ -379,14 +453,20 @@ impl Session {
     fn refuse_unknown(&self, now: &Arc<ToolIndex>, name: &str) -> Result<Refusal> {
         let shown: String = name.chars().take(80).collect();
         let request = SelectRequest::new(shown.as_str()).k(3).context(self.options.context.clone());
-        let near = self.engine.select_in(now, &request)?;
+        let eligible = Eligible::of(&now.snapshot, &self.options.context);
+        let near = self.engine.select_in(now, &request, &eligible)?;
         let mut text = format!("There is no tool called '{}'.", shown.escape_debug());
-        let names: Vec<&str> =
-            near.candidates.iter().filter_map(|c| now.snapshot.provider_name(&c.id)).collect();
+        let names: Vec<String> = near
+            .candidates
+            .iter()
+            .filter_map(|candidate| now.snapshot.row(&candidate.id))
+            .take(MAX_NAMED)
+            .map(|row| self.name_in(&now.snapshot, row))
+            .collect();
         if !names.is_empty() {
             text += &format!(" Similar ones: {}.", names.join(", "));
         }
-        if self.visible().meta_tool().is_some() {
+        if !self.pass_through {
             text += &format!(" Use {} to look for what you need.", self.meta.name);
         }
         Ok(Refusal::new(RefusalKind::Unknown, text))
@@ -415,8 +495,7 @@ impl Session {
     pub fn pin(&mut self, name: &str) -> Result<Delta> {
         let row = resolve(&self.index, &self.eligible, name, "pinned")?;
         let delta = self.set.pin(slot(&self.index, row))?;
-        self.pending.extend(delta.clone());
-        Ok(delta)
+        Ok(self.note(delta))
     }
 
     /// Makes a pinned tool an ordinary one.
@@ -435,9 +514,20 @@ impl Session {
     /// [`ErrorKind::UnknownTool`].
     pub fn release(&mut self, name: &str) -> Result<Delta> {
         let row = resolve(&self.index, &self.eligible, name, "released")?;
-        let delta = self.set.release(self.index.snapshot.tool(row).id());
+        let id = self.index.snapshot.tool(row).id();
+        self.used.retain(|used| used != id);
+        let delta = self.set.release(id);
+        Ok(self.note(delta))
+    }
+
+    /// Keeps what changed for the next turn's report; nothing when the list is shown whole, which
+    /// does not depend on the set.
+    fn note(&mut self, delta: Delta) -> Delta {
+        if self.pass_through {
+            return Delta { new_epoch: delta.new_epoch, ..Delta::default() };
+        }
         self.pending.extend(delta.clone());
-        Ok(delta)
+        delta
     }
 
     /// The history was compacted, or the model switched: what is stale leaves, and what the model
@@ -445,7 +535,10 @@ impl Session {
     pub fn on_compaction(&mut self) -> Delta {
         self.searches.clear();
         self.briefed.clear();
-        let delta = self.set.end_epoch();
+        let mut delta = self.set.end_epoch();
+        if self.pass_through {
+            delta = Delta { new_epoch: true, ..Delta::default() };
+        }
         self.pending.extend(delta.clone());
         delta
     }
@@ -477,10 +570,9 @@ impl Session {
         &self.index.snapshot
     }
 
-    fn meta_tokens(&self) -> TokenCount {
-        let meta = &self.meta;
-        let text = definition_text(&meta.name, &meta.description, Some(&meta.parameters));
-        self.engine.token_counter().count(&text)
+    /// Whether every tool that the caller may use is in the list.
+    fn has_nothing_left(&self) -> bool {
+        self.pass_through || self.set.len() >= self.eligible.count()
     }
 
     fn is_visible(&self, id: &ToolId) -> bool {
@@ -500,28 +592,65 @@ impl Session {
     }
 
     fn see(&mut self, index: Arc<ToolIndex>) -> Delta {
+        let before = if self.pass_through { self.visible_ids() } else { Vec::new() };
         let old = std::mem::replace(&mut self.index, index);
         self.eligible = Eligible::of(&self.index.snapshot, &self.options.context);
+        self.naive = naive_tokens(&self.index, &self.eligible);
         let (index, eligible) = (Arc::clone(&self.index), self.eligible.clone());
+        for tool in self.core.iter_mut().filter(|tool| tool.id.is_none()) {
+            tool.id = core_id(&index, &eligible, &tool.name);
+        }
         // A core tool that is gone comes back by itself when its source does.
-        let core = self
-            .options
-            .core
-            .iter()
-            .filter_map(|name| resolve(&index, &eligible, name, "core").ok())
-            .collect();
-        let mut delta = self.set.reconcile(slots(&index, core), &|id| cost(&index, &eligible, id));
-        let changed = |id: &&ToolId| old.snapshot.get(id) != index.snapshot.get(id);
-        if self.set.visible().any(|id| changed(&id)) {
-            delta.new_epoch = true;
+        let core = slots(&index, core_rows(&index, &eligible, &self.core));
+        let mut delta = self.set.reconcile(core, &|id| cost(&index, &eligible, id));
+        if self.pass_through {
+            let outgrown = !fits_whole(&self.options, eligible.count(), self.naive);
+            if outgrown {
+                self.pass_through = false;
+                let options = self.options.working_set.clone();
+                delta.new_epoch |= self.set.restrict(options, self.meta_tokens).new_epoch;
+            }
+            delta = self.list_delta(&before, delta.new_epoch, outgrown);
+        }
+        let changed = |id: &ToolId| {
+            let (old, new) = (old.snapshot.get(id), index.snapshot.get(id));
+            old.is_some() && old != new
+        };
+        if self.visible_ids().iter().any(changed) {
+            self.set.begin_epoch(&mut delta);
         }
         self.briefed.retain(|id| old.snapshot.get(id) == index.snapshot.get(id));
         delta
     }
 
+    /// The difference of a list that was shown whole to the list of now.
+    fn list_delta(&mut self, before: &[ToolId], new_epoch: bool, outgrown: bool) -> Delta {
+        let after = self.visible_ids();
+        let (old, new): (HashSet<&ToolId>, HashSet<&ToolId>) =
+            (before.iter().collect(), after.iter().collect());
+        let gone = |id: &ToolId| match cost(&self.index, &self.eligible, id) {
+            Some(_) if outgrown => EvictReason::Outgrown,
+            _ => EvictReason::Gone,
+        };
+        let evicted = before.iter().filter(|id| !new.contains(id));
+        let admitted = after.iter().filter(|id| !old.contains(id));
+        let mut delta = Delta {
+            evicted: evicted.map(|id| (id.clone(), gone(id))).collect(),
+            admitted: admitted.map(|id| (id.clone(), AdmitReason::Listed)).collect(),
+            new_epoch,
+            ..Delta::default()
+        };
+        if outgrown || !after.starts_with(before) {
+            self.set.begin_epoch(&mut delta);
+        }
+        delta
+    }
+
     fn take_used(&mut self) -> Vec<Slot> {
         let used = std::mem::take(&mut self.used);
-        slots(&self.index, used.iter().filter_map(|id| self.index.snapshot.row(id)).collect())
+        // What was used may have been taken from the caller since.
+        let rows = used.iter().filter_map(|id| self.index.snapshot.row(id));
+        slots(&self.index, rows.filter(|&row| self.eligible.contains(row)).collect())
     }
 
     fn remember(&mut self, mut message: Message) {
@@ -552,13 +681,26 @@ fn naive_tokens(index: &ToolIndex, eligible: &Eligible) -> TokenCount {
     costs.filter(|(row, _)| eligible.contains(*row)).map(|(_, cost)| cost).sum()
 }
 
-fn resolve_all(
-    index: &ToolIndex,
-    eligible: &Eligible,
-    names: &[String],
-    what: &str,
-) -> Result<Vec<usize>> {
-    names.iter().map(|name| resolve(index, eligible, name, what)).collect()
+/// Whether so many eligible tools of so many tokens are shown whole.
+fn fits_whole(options: &SessionOptions, tools: usize, tokens: TokenCount) -> bool {
+    let most = options.pass_through.unwrap_or(options.working_set.limit);
+    tools <= most && options.working_set.token_budget.is_none_or(|budget| tokens <= budget)
+}
+
+/// Limits of a set whose catalog is shown whole: none can be passed.
+fn roomy() -> WorkingSetOptions {
+    WorkingSetOptions::default().limit(usize::MAX)
+}
+
+fn core_id(index: &ToolIndex, eligible: &Eligible, name: &str) -> Option<ToolId> {
+    let row = resolve(index, eligible, name, "core").ok()?;
+    Some(index.snapshot.tool(row).id().clone())
+}
+
+/// The rows of the core tools that are there and may be used.
+fn core_rows(index: &ToolIndex, eligible: &Eligible, core: &[CoreTool]) -> Vec<usize> {
+    let ids = core.iter().filter_map(|tool| tool.id.as_ref());
+    ids.filter_map(|id| index.snapshot.row(id)).filter(|&row| eligible.contains(row)).collect()
 }
 
 /// The one eligible tool that `name` stands for.

@@ -4,7 +4,7 @@ use super::find_tool::{FindReply, FindRequest, FindStatus, FoundTool};
 use super::{Session, slot, summary};
 use crate::catalog::ToolId;
 use crate::error::Result;
-use crate::select::{Outcome, SelectRequest};
+use crate::select::{MAX_INTENTS, Outcome, SelectRequest};
 use crate::working_set::{Delta, RefuseReason, Slot};
 
 /// Searches that a session remembers to recognise a repeated one.
@@ -26,7 +26,7 @@ impl Session {
         let mut hits = self.hits(request)?;
         let ids: Vec<ToolId> = hits.rows.iter().map(|slot| slot.id.clone()).collect();
         let key = request.key();
-        let repeated = self.searches.iter().any(|(old, found)| *old == key && *found == ids);
+        let known = self.searches.iter().any(|(old, found)| *old == key && *found == ids);
         self.searches.retain(|(old, _)| *old != key);
         self.searches.push((key, ids));
         if self.searches.len() > MAX_SEARCHES {
@@ -43,8 +43,13 @@ impl Session {
                 false => new.push(slot),
             }
         }
-        let mut delta = self.set.admit_found(&visible);
-        delta.extend(self.set.admit_found(&new));
+        let mut delta = Delta::default();
+        if !self.pass_through {
+            delta = self.set.admit_found(&visible);
+            delta.extend(self.set.admit_found(&new));
+        }
+        // What was evicted since and is loaded anew is news.
+        let repeated = known && delta.admitted.is_empty();
         let reply = self.reply(request, hits, &visible, &delta, repeated);
         self.pending.extend(delta);
         Ok(reply)
@@ -73,7 +78,7 @@ impl Session {
         let mut intents = request.intents.clone();
         if hits.rows.is_empty() && intents.is_empty() {
             // Guessed names say what was wanted.
-            intents = hits.unknown.clone();
+            intents = hits.unknown.iter().take(MAX_INTENTS).cloned().collect();
         }
         hits.named = hits.rows.len();
         if !intents.is_empty() {
@@ -81,7 +86,7 @@ impl Session {
             let mut select =
                 SelectRequest::of_intents(intents).k(limit).context(self.options.context.clone());
             select.namespace.clone_from(&request.namespace);
-            let selection = self.engine.select_in(&self.index, &select)?;
+            let selection = self.engine.select_in(&self.index, &select, &self.eligible)?;
             for candidate in &selection.candidates {
                 if let Some(row) = snapshot.row(&candidate.id) {
                     hits.add(slot(&self.index, row));
@@ -89,7 +94,8 @@ impl Session {
             }
             let gate = selection.thresholds.read;
             let near = selection.rejected.iter().filter(|(near, _)| near.gate.get() >= gate);
-            hits.near = near.map(|(near, _)| near.id.clone()).take(MAX_NEAR).collect();
+            let near = near.map(|(near, _)| near.id.clone());
+            hits.near = near.filter(|id| !self.is_visible(id)).take(MAX_NEAR).collect();
             if let Outcome::Ambiguous(ids) = selection.outcome {
                 hits.ambiguous.extend(ids);
             }
@@ -119,7 +125,7 @@ impl Session {
             hits.ambiguous.iter().filter_map(|id| self.found(id)).collect();
         let status = if repeated {
             FindStatus::Repeated
-        } else if self.visible().meta_tool().is_none() && loaded.is_empty() {
+        } else if self.has_nothing_left() && loaded.is_empty() {
             FindStatus::NothingLeft
         } else if nothing {
             FindStatus::NothingFound
@@ -155,9 +161,10 @@ impl Session {
     }
 
     fn found(&self, id: &ToolId) -> Option<FoundTool> {
-        let tool = self.index.snapshot.get(id)?;
-        let name = self.index.snapshot.provider_name(id)?.to_owned();
-        Some(FoundTool { id: id.clone(), name, summary: summary(tool) })
+        let snapshot = &self.index.snapshot;
+        let row = snapshot.row(id)?;
+        let name = self.name_in(snapshot, row);
+        Some(FoundTool { id: id.clone(), name, summary: summary(snapshot.tool(row)) })
     }
 }
 

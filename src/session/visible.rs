@@ -122,7 +122,7 @@ impl Visible {
         &self.inner.tools
     }
 
-    /// The meta-tool; `None` when there is nothing left to find.
+    /// The meta-tool; `None` when the catalog is shown whole.
     pub fn meta_tool(&self) -> Option<&MetaTool> {
         self.inner.meta.as_ref()
     }

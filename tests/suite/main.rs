@@ -9,8 +9,16 @@
     unreachable_pub
 )]
 
+mod catalog;
+mod concurrency;
+mod field_cases;
+mod find_tool;
 mod fixtures;
+mod hostile;
 #[cfg(feature = "onnx")]
 mod onnx;
+mod policy;
 mod readers;
+mod session;
 mod static_model;
+mod working_set;
