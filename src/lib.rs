@@ -72,6 +72,7 @@ pub use adapters::{ToolList, openai};
 pub use catalog::{
     Builtin, Catalog, CatalogDiff, DEFAULT_NAMESPACE, Listing, MAX_PROVIDER_NAME, Problem, Reader,
     Risk, Shape, Snapshot, SourceStatus, SourceUpdate, Tool, ToolBuilder, ToolId, ToolPolicy,
+    VisibleTool,
 };
 #[cfg(feature = "onnx-hub")]
 pub use embed::HubModel;
@@ -90,7 +91,7 @@ pub use select::{
 pub use session::{
     AsyncSession, Authorized, Call, Entry, FIND_TOOL, FindReply, FindRequest, FindStatus,
     FoundTool, MetaTool, Refusal, RefusalKind, RestoreReport, Session, SessionOptions,
-    SessionState, TokenFigures, Turn, TurnInput, Verdict, Visible, VisibleTool,
+    SessionState, TokenFigures, Turn, TurnInput, Verdict, Visible,
 };
 #[cfg(feature = "tiktoken")]
 pub use text::TiktokenCounter;

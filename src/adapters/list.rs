@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::catalog::{Shape, Tool};
 use crate::error::Result;
 
 /// Tool definitions as JSON, in order; serialises to a JSON list with exactly these bytes.
@@ -52,11 +51,6 @@ impl fmt::Display for ToolList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.json())
     }
-}
-
-/// The definition as it was read when it came in `shape`, under `name`.
-pub(super) fn as_it_came(tool: &Tool, shape: Shape, name: &str) -> Option<Arc<RawValue>> {
-    tool.original_in(shape, name)
 }
 
 /// `text`, which is JSON by construction.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Visible;
-use super::list::{NO_PARAMETERS, ToolList, as_it_came, quote, raw};
+use super::list::{NO_PARAMETERS, ToolList, quote, raw};
 use crate::catalog::Shape;
 use crate::session::{Call, Entry};
 
@@ -27,10 +27,9 @@ pub fn tools(visible: impl AsRef<Visible>) -> ToolList {
     let mut list = ToolList::default();
     for entry in visible.entries() {
         list.push(match entry {
-            Entry::Tool(tool) => as_it_came(&tool.tool, Shape::OpenAiChat, &tool.name)
-                .unwrap_or_else(|| {
-                    function(&tool.name, tool.tool.description(), tool.tool.parameters())
-                }),
+            Entry::Tool(tool) => tool.rendered(Shape::OpenAiChat, |tool| {
+                function(&tool.name, tool.tool.description(), tool.tool.parameters())
+            }),
             Entry::Meta(meta) => function(&meta.name, &meta.description, Some(&meta.parameters)),
         });
     }

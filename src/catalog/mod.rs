@@ -9,6 +9,7 @@ mod refresh;
 mod schema;
 mod snapshot;
 mod tool;
+mod visible_tool;
 
 use std::fmt;
 use std::path::Path;
@@ -24,6 +25,7 @@ pub use refresh::{CatalogDiff, SourceUpdate};
 pub(crate) use schema::{SchemaText, schema_text};
 pub use snapshot::{Snapshot, SourceStatus};
 pub use tool::{DEFAULT_NAMESPACE, Tool, ToolBuilder, ToolId};
+pub use visible_tool::VisibleTool;
 
 use crate::error::{Error, ErrorKind, Result};
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::names::Names;
 use super::reader::Builtin;
 use super::tool::{Tool, ToolId};
+use super::visible_tool::VisibleTool;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Health of one source of tools.
@@ -50,6 +51,8 @@ pub struct Snapshot {
     builtins: Builtins,
     sources: Sources,
     names: Names,
+    /// Each row as providers are told of it.
+    visible: Vec<Arc<VisibleTool>>,
     has_restricted_tools: bool,
 }
 
@@ -87,8 +90,12 @@ impl Snapshot {
         }
         let tools: Vec<&Tool> = entries.iter().map(|entry| &entry.tool).collect();
         let has_restricted_tools = tools.iter().any(|tool| tool.policy().is_restricted());
-        let names = Names::of(tools.into_iter());
-        Ok(Self { version, entries, builtins, sources, names, has_restricted_tools })
+        let names = Names::of(tools.iter().copied());
+        let named = |(row, &tool): (usize, &&Tool)| {
+            Arc::new(VisibleTool::new(tool.clone(), names.provider_name(row).to_owned()))
+        };
+        let visible = tools.iter().enumerate().map(named).collect();
+        Ok(Self { version, entries, builtins, sources, names, visible, has_restricted_tools })
     }
 
     /// Counts up by one with every published change.
@@ -145,6 +152,10 @@ impl Snapshot {
     pub(crate) fn namespaces(&self, eligible: &dyn Fn(usize) -> bool) -> BTreeSet<&str> {
         let rows = self.entries.iter().enumerate().filter(|(row, _)| eligible(*row));
         rows.map(|(_, entry)| entry.tool.namespace()).collect()
+    }
+
+    pub(crate) fn visible_tool(&self, row: usize) -> &Arc<VisibleTool> {
+        &self.visible[row]
     }
 
     pub(crate) fn has_restricted_tools(&self) -> bool {

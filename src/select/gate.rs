@@ -9,8 +9,8 @@ use crate::error::{Result, invalid_setting};
 /// Conditions that a ranked tool has to meet to be admitted.
 ///
 /// A tool is admitted when the request names it, or when its cosine (less a handicap when the request
-/// has no word of the end of its name) reaches the threshold of its risk class. Without a model its
-/// words are judged: name coverage + 2 · coverage of the request. Cosine thresholds are `None` by
+/// has no word of the end of its name) reaches the threshold of its risk class, or when it has half of
+/// the request's words and destroys nothing. Without a model its words are judged: name coverage + 2 · coverage of the request. Cosine thresholds are `None` by
 /// default: the embedder's own are taken ([`EmbedderProfile`]).
 ///
 /// # Example: nothing that fits is an outcome, not an error
@@ -38,6 +38,9 @@ pub struct Gate {
     /// What is taken off the cosine of a tool of whose name's end the request has no word; at
     /// least 0. Default 0.05.
     pub handicap: f32,
+    /// Share of the request's words, by rarity, from which a tool is admitted whatever its cosine,
+    /// unless it destroys something; in [0, 1]. Default 0.5.
+    pub coverage: f32,
     /// Words from which a read-only tool is admitted without a model, in [0, 3]. Default 0.256, which
     /// keeps 97 % of answerable requests on the development sets.
     pub read_words: f32,
@@ -58,6 +61,7 @@ impl Default for Gate {
             write: None,
             destructive: None,
             handicap: 0.05,
+            coverage: 0.5,
             read_words: 0.256,
             write_words: 0.5,
             destructive_words: 0.8,
@@ -74,6 +78,7 @@ impl Gate {
             write: Some(-1.0),
             destructive: Some(-1.0),
             handicap: 0.0,
+            coverage: 0.0,
             read_words: 0.0,
             write_words: 0.0,
             destructive_words: 0.0,
@@ -94,10 +99,11 @@ impl Gate {
                 "the gate's words are {words:?}: give numbers in [0, 3]"
             )));
         }
-        if !(0.0..=1.0).contains(&self.margin) || !(0.0..=1.0).contains(&self.handicap) {
+        let shares = [self.margin, self.handicap, self.coverage];
+        if shares.iter().any(|value| !(0.0..=1.0).contains(value)) {
             return Err(invalid_setting(format!(
-                "the gate has margin {} and handicap {}: give numbers in [0, 1]",
-                self.margin, self.handicap
+                "the gate has margin {}, handicap {} and coverage {}: give numbers in [0, 1]",
+                self.margin, self.handicap, self.coverage
             )));
         }
         Ok(())
@@ -114,7 +120,8 @@ impl Gate {
             None => [self.read_words, self.write_words, self.destructive_words],
         };
         let by = if profile.is_some() { GatedBy::Cosine } else { GatedBy::Words };
-        Thresholds { by, read, write, destructive, margin: self.margin }
+        let (coverage, margin) = (self.coverage, self.margin);
+        Thresholds { by, read, write, destructive, coverage, margin }
     }
 }
 
@@ -140,6 +147,8 @@ pub struct Thresholds {
     pub write: f32,
     /// For destructive tools.
     pub destructive: f32,
+    /// Share of the request's words that admits what destroys nothing.
+    pub coverage: f32,
     /// Ambiguity margin, as a share of the best fused score.
     pub margin: f32,
 }

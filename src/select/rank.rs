@@ -240,6 +240,10 @@ impl Judged<'_> {
                 GatedBy::Words => 3.0,
             };
         }
+        let covers = self.arms.lexical.coverage[row] >= thresholds.coverage;
+        if covers && self.ranker.risk(row) < Risk::Destructive {
+            return None;
+        }
         let reaches = self.reaches(row, thresholds);
         (reaches < asked).then_some(Rejected::BelowThreshold { reaches, asked })
     }

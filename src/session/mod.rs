@@ -10,7 +10,7 @@ mod turn;
 mod visible;
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub use asynchronous::AsyncSession;
 pub use authorize::{Authorized, Call, Refusal, RefusalKind, Verdict};
@@ -20,9 +20,9 @@ pub use options::{FIND_TOOL, SessionOptions};
 pub use state::{RestoreReport, SessionState};
 pub use turn::{Turn, TurnInput};
 use visible::{BuiltinJson, VisibleInner};
-pub use visible::{Entry, MetaTool, TokenFigures, Visible, VisibleTool};
+pub use visible::{Entry, MetaTool, TokenFigures, Visible};
 
-use crate::catalog::{Snapshot, Tool, ToolId};
+use crate::catalog::{Snapshot, Tool, ToolId, VisibleTool};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{ToolIndex, definition_text};
@@ -85,10 +85,10 @@ pub struct Session {
     index: Arc<ToolIndex>,
     eligible: Eligible,
     /// Tokens of all eligible tools.
-    naive: TokenCount,
+    naive_tokens: TokenCount,
     core: Vec<CoreTool>,
     set: WorkingSet,
-    meta: MetaTool,
+    meta: Arc<MetaTool>,
     meta_tokens: TokenCount,
     pass_through: bool,
     recent: Vec<Message>,
@@ -100,6 +100,32 @@ pub struct Session {
     searches: Vec<(String, Vec<ToolId>)>,
     /// Tools whose definition the model was given in a reply.
     briefed: Vec<ToolId>,
+    /// Tools that came in since a list was last taken: the model was not shown them yet.
+    unseen: Unseen,
+}
+
+/// Tools that are in the list but in none that was taken.
+///
+/// Taking a list needs no `&mut`, as reading should not; hence the lock, which nobody contends.
+#[derive(Debug, Default)]
+struct Unseen(Mutex<Vec<ToolId>>);
+
+impl Unseen {
+    fn add(&self, id: ToolId) {
+        self.list().push(id);
+    }
+
+    fn clear(&self) {
+        self.list().clear();
+    }
+
+    fn contains(&self, id: &ToolId) -> bool {
+        self.list().contains(id)
+    }
+
+    fn list(&self) -> std::sync::MutexGuard<'_, Vec<ToolId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A core tool as the options name it, and the tool that it was found to be.
@@ -163,10 +189,10 @@ impl Session {
             engine,
             index,
             eligible,
-            naive,
+            naive_tokens: naive,
             core,
             set,
-            meta,
+            meta: Arc::new(meta),
             meta_tokens,
             pass_through,
             recent: Vec::new(),
@@ -174,6 +200,7 @@ impl Session {
             pending: Delta::default(),
             searches: Vec::new(),
             briefed: Vec::new(),
+            unseen: Unseen::default(),
             options,
         })
     }
@@ -305,26 +332,28 @@ impl Session {
     }
 
     /// The list to send to the model now. Read it anew after [`find_tool`](Self::find_tool).
+    ///
+    /// Whoever takes the list is taken to send it: what came in since the last time counts as shown
+    /// to the model from here on, and can be called.
     pub fn visible(&self) -> Visible {
+        self.unseen.clear();
+        self.list()
+    }
+
+    fn list(&self) -> Visible {
         let snapshot = &self.index.snapshot;
         let rows = self.visible_rows();
-        let meta = (!self.pass_through).then(|| self.meta.clone());
+        let meta = (!self.pass_through).then(|| Arc::clone(&self.meta));
         let sent = rows.iter().map(|&row| self.index.costs[row]).sum::<TokenCount>()
             + if meta.is_some() { self.meta_tokens } else { 0 };
-        let tools = rows
-            .into_iter()
-            .map(|row| VisibleTool {
-                tool: snapshot.tool(row).clone(),
-                name: self.name_in(snapshot, row),
-            })
-            .collect();
+        let tools = rows.into_iter().map(|row| self.shown_in(snapshot, row)).collect();
         Visible {
             inner: Arc::new(VisibleInner {
                 tools,
                 core: self.set.core().len(),
                 meta,
                 builtins: snapshot.builtins().cloned().map(BuiltinJson).collect(),
-                tokens: TokenFigures::new(sent, self.naive),
+                tokens: TokenFigures::new(sent, self.naive_tokens),
                 epoch: self.set.epoch(),
                 catalog_version: snapshot.version(),
             }),
@@ -359,6 +388,15 @@ impl Session {
         } else {
             name.to_owned()
         }
+    }
+
+    fn shown_in(&self, snapshot: &Snapshot, row: usize) -> Arc<VisibleTool> {
+        let shown = snapshot.visible_tool(row);
+        if shown.name == self.meta.name {
+            let name = self.name_in(snapshot, row);
+            return Arc::new(VisibleTool::new(shown.tool.clone(), name));
+        }
+        Arc::clone(shown)
     }
 
     /// The row that the model means by `name`, the reverse of [`name_in`](Self::name_in).
@@ -427,7 +465,8 @@ impl Session {
     fn authorize_row(&mut self, now: &ToolIndex, row: usize) -> Verdict {
         let tool = now.snapshot.tool(row).clone();
         let id = tool.id().clone();
-        let shown = self.is_visible(&id) || self.briefed.contains(&id);
+        let known = self.is_visible(&id) || self.briefed.contains(&id);
+        let shown = known && !self.unseen.contains(&id);
         if shown {
             self.set.begin_call(&id);
             return Verdict::Run(Authorized { tool });
@@ -438,7 +477,10 @@ impl Session {
         if !self.pass_through {
             self.pending.extend(delta);
         }
-        self.briefed.push(id);
+        self.unseen.add(id.clone());
+        if !self.briefed.contains(&id) {
+            self.briefed.push(id);
+        }
         let name = self.name_in(&now.snapshot, row);
         let definition = definition_text(&name, tool.description(), tool.parameters());
         let list = if listed { "It is in your list from your next message on. " } else { "" };
@@ -595,7 +637,7 @@ impl Session {
         let before = if self.pass_through { self.visible_ids() } else { Vec::new() };
         let old = std::mem::replace(&mut self.index, index);
         self.eligible = Eligible::of(&self.index.snapshot, &self.options.context);
-        self.naive = naive_tokens(&self.index, &self.eligible);
+        self.naive_tokens = naive_tokens(&self.index, &self.eligible);
         let (index, eligible) = (Arc::clone(&self.index), self.eligible.clone());
         for tool in self.core.iter_mut().filter(|tool| tool.id.is_none()) {
             tool.id = core_id(&index, &eligible, &tool.name);
@@ -604,7 +646,7 @@ impl Session {
         let core = slots(&index, core_rows(&index, &eligible, &self.core));
         let mut delta = self.set.reconcile(core, &|id| cost(&index, &eligible, id));
         if self.pass_through {
-            let outgrown = !fits_whole(&self.options, eligible.count(), self.naive);
+            let outgrown = !fits_whole(&self.options, eligible.count(), self.naive_tokens);
             if outgrown {
                 self.pass_through = false;
                 let options = self.options.working_set.clone();

@@ -48,6 +48,7 @@ impl Session {
             delta = self.set.admit_found(&visible);
             delta.extend(self.set.admit_found(&new));
         }
+        delta.admitted.iter().for_each(|(id, _)| self.unseen.add(id.clone()));
         // What was evicted since and is loaded anew is news.
         let repeated = known && delta.admitted.is_empty();
         let reply = self.reply(request, hits, &visible, &delta, repeated);

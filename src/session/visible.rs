@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{Builtin, Tool};
+use crate::catalog::{Builtin, VisibleTool};
 use crate::text::TokenCount;
 
 /// Tokens of the tool list, beside what all eligible tools would take.
@@ -34,17 +34,9 @@ impl TokenFigures {
     }
 }
 
-/// A visible tool and the name by which the model calls it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VisibleTool {
-    /// The tool.
-    pub tool: Tool,
-    /// Its provider-safe name.
-    pub name: String,
-}
-
 /// The meta-tool's definition: constant bytes for a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MetaTool {
     /// Its name.
     pub name: String,
@@ -88,9 +80,9 @@ pub struct Visible {
 
 #[derive(Debug, PartialEq)]
 pub(crate) struct VisibleInner {
-    pub tools: Vec<VisibleTool>,
+    pub tools: Vec<Arc<VisibleTool>>,
     pub core: usize,
-    pub meta: Option<MetaTool>,
+    pub meta: Option<Arc<MetaTool>>,
     pub builtins: Vec<BuiltinJson>,
     pub tokens: TokenFigures,
     pub epoch: u64,
@@ -118,22 +110,22 @@ pub enum Entry<'a> {
 
 impl Visible {
     /// The tools in order, the meta-tool left out.
-    pub fn tools(&self) -> &[VisibleTool] {
+    pub fn tools(&self) -> &[Arc<VisibleTool>] {
         &self.inner.tools
     }
 
     /// The meta-tool; `None` when the catalog is shown whole.
     pub fn meta_tool(&self) -> Option<&MetaTool> {
-        self.inner.meta.as_ref()
+        self.inner.meta.as_deref()
     }
 
     /// Everything in the order in which it is sent.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
         let (core, rest) = self.inner.tools.split_at(self.inner.core);
         core.iter()
-            .map(Entry::Tool)
-            .chain(self.inner.meta.iter().map(Entry::Meta))
-            .chain(rest.iter().map(Entry::Tool))
+            .map(|tool| Entry::Tool(tool))
+            .chain(self.inner.meta.iter().map(|meta| Entry::Meta(meta)))
+            .chain(rest.iter().map(|tool| Entry::Tool(tool)))
     }
 
     /// Built-in provider tools, passed on untouched after everything else.

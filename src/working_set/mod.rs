@@ -4,6 +4,8 @@ mod delta;
 mod options;
 mod state;
 
+use std::cmp::Reverse;
+
 use lru::LruCache;
 
 pub use delta::{AdmitReason, Delta, EvictReason, RefuseReason};
@@ -40,11 +42,11 @@ struct Active {
 /// The order is core as given, then admission order. Wanting a tool again never moves it.
 ///
 /// Active tools are kept in order of recency. A tool that was only retrieved makes room for what a
-/// later turn retrieves, and for what the model asks for at once, the worst fit first; one that the
-/// model called or asked for yields to retrieval only when stale, and to what the model asks for when
-/// it is the least recent. Never evicted are core, pins, what was called in this step, what was found
-/// in this step or the one before, and tools with an unanswered call. Nothing is evicted for a tool
-/// that would not fit even so.
+/// later turn retrieves, the worst of the oldest turn first, and for what the model asks for at once;
+/// one that the model called or asked for yields to retrieval only when stale, and to what the model
+/// asks for when it is the least recent. Never evicted are core, pins, what was called in this step,
+/// what was found in this step or the one before, and tools with an unanswered call. Nothing is
+/// evicted for a tool that would not fit even so.
 ///
 /// # Example: the textbook working set
 /// ```
@@ -79,6 +81,8 @@ pub struct WorkingSet {
     /// Tokens that are spent before any tool: the meta-tool's.
     reserved: TokenCount,
     step: u64,
+    /// Step of the last retrieval.
+    retrieved: u64,
     epoch: u64,
 }
 
@@ -99,6 +103,7 @@ impl WorkingSet {
             busy: Vec::new(),
             reserved,
             step: 0,
+            retrieved: 0,
             epoch: 0,
         };
         set.check_resident()?;
@@ -117,11 +122,10 @@ impl WorkingSet {
                 // What is wanted again is not stale: to evict and admit it anew would only move it.
                 set.evict_stale(retrieved, delta);
             }
-            set.want_all(retrieved, AdmitReason::Retrieved, delta);
-            // Best fit last in the order of recency, so that the worst makes room first.
-            for slot in retrieved.iter().rev() {
-                set.active.promote(&slot.id);
+            if !retrieved.is_empty() {
+                set.retrieved = set.step;
             }
+            set.want_all(retrieved, AdmitReason::Retrieved, delta);
         })
     }
 
@@ -165,9 +169,7 @@ impl WorkingSet {
         Ok(self.change(|set, delta| {
             let known = set.active.pop(&slot.id).is_some();
             if !known {
-                while set.overflow(Some(slot.tokens)).is_some()
-                    && set.evict_least_recent(true, delta)
-                {}
+                while set.overflow(Some(slot.tokens)).is_some() && set.make_room(true, delta) {}
                 set.order.push(slot.id.clone());
                 delta.admitted.push((slot.id.clone(), AdmitReason::Pinned));
             }
@@ -376,7 +378,7 @@ impl WorkingSet {
             return;
         }
         while let Some(over) = self.overflow(Some(slot.tokens)) {
-            if !self.has_room(slot.tokens, earns) || !self.evict_least_recent(earns, delta) {
+            if !self.has_room(slot.tokens, earns) || !self.make_room(earns, delta) {
                 delta.refused.push((slot.id.clone(), over));
                 return;
             }
@@ -404,7 +406,7 @@ impl WorkingSet {
     fn has_room(&self, more: TokenCount, for_demand: bool) -> bool {
         let (mut count, mut tokens) = (self.core.len() + self.pinned.len() + 1, more);
         for (id, active) in &self.active {
-            if !self.may_leave(id, active, for_demand) {
+            if !self.yields(id, active, for_demand) {
                 count += 1;
                 tokens = tokens.saturating_add(active.tokens);
             }
@@ -414,48 +416,83 @@ impl WorkingSet {
             && self.options.token_budget.is_none_or(|budget| tokens <= budget)
     }
 
-    /// Whether an active tool may be evicted for what the model asks for (`for_demand`), or else for
-    /// what is merely retrieved.
+    /// Evicts something; `false` when nothing may go.
     ///
-    /// Tools that earned their place yield to mere retrieval only when stale, and what was retrieved
-    /// in this step yields to demand alone.
-    fn may_leave(&self, id: &ToolId, active: &Active, for_demand: bool) -> bool {
-        if for_demand {
-            !(active.earned && self.is_fresh(active)) && !self.busy.contains(id)
-        } else {
-            self.is_evictable(id, active) && (!active.earned || self.is_stale(active))
+    /// With [`Timing::Epoch`] the cached prefix is lost by the first eviction, so what earlier turns
+    /// retrieved and nobody wanted leaves with it: the room is then there for later turns, which
+    /// append.
+    fn make_room(&mut self, for_demand: bool, delta: &mut Delta) -> bool {
+        if self.options.timing == Timing::Epoch {
+            let before = delta.evicted.len();
+            let swept =
+                |set: &Self, active: &Active| !active.earned && active.wanted < set.retrieved;
+            self.evict_all(swept, &[], delta);
+            if delta.evicted.len() > before {
+                return true;
+            }
         }
+        self.evict_least_recent(for_demand, delta)
+    }
+
+    /// Whether an active tool may go for what the model asks for (`for_demand`), or else for what is
+    /// merely retrieved: tools that earned their place yield to mere retrieval only when stale.
+    fn yields(&self, id: &ToolId, active: &Active, for_demand: bool) -> bool {
+        let earned = active.earned && !self.is_stale(active);
+        (for_demand || !earned) && self.is_evictable(id, active, for_demand)
     }
 
     /// Evicts the one least recent tool that may go; `false` when none may.
     fn evict_least_recent(&mut self, for_demand: bool, delta: &mut Delta) -> bool {
-        let may_go = |(id, active): &(&ToolId, &Active)| self.may_leave(id, active, for_demand);
-        // Of those that never earned their place first; the cache iterates most recent first.
+        let may_go = |(id, active): &(&ToolId, &Active)| self.yields(id, active, for_demand);
+        // Those that never earned their place go first. One retrieval admits the best first, so that
+        // by bare recency its best would go before its worst. The cache iterates most recent first.
         let victim = self
             .active
             .iter()
             .rev()
-            .filter(may_go)
-            .min_by_key(|(_, active)| active.earned)
-            .map(|(id, active)| (id.clone(), self.step - active.wanted, self.is_stale(active)));
-        let Some((id, idle, stale)) = victim else { return false };
-        let why = if stale { EvictReason::Stale { idle } } else { EvictReason::LeastRecent };
+            .enumerate()
+            .filter(|(_, entry)| may_go(entry))
+            .min_by_key(|(place, (_, active))| match active.earned {
+                false => (false, active.wanted, Reverse(*place)),
+                true => (true, *place as u64, Reverse(0)),
+            })
+            .map(|(_, (id, active))| (id.clone(), self.reason(active)));
+        let Some((id, why)) = victim else { return false };
         self.evict(&id, why, delta);
         true
     }
 
     /// Evicts what is stale, except for what is wanted again.
     fn evict_stale(&mut self, wanted: &[Slot], delta: &mut Delta) {
-        let stale: Vec<(ToolId, u64)> = self
+        self.evict_all(Self::is_stale, wanted, delta);
+    }
+
+    /// Evicts all that may go, is not in `spared` and that `condition` holds for, the least recent
+    /// first.
+    fn evict_all(
+        &mut self,
+        condition: impl Fn(&Self, &Active) -> bool,
+        spared: &[Slot],
+        delta: &mut Delta,
+    ) {
+        let going: Vec<(ToolId, EvictReason)> = self
             .active
             .iter()
             .rev()
-            .filter(|(id, active)| self.is_evictable(id, active) && self.is_stale(active))
-            .filter(|(id, _)| wanted.iter().all(|slot| slot.id != **id))
-            .map(|(id, active)| (id.clone(), self.step - active.wanted))
+            .filter(|(id, active)| self.is_evictable(id, active, false) && condition(self, active))
+            .filter(|(id, _)| spared.iter().all(|slot| slot.id != **id))
+            .map(|(id, active)| (id.clone(), self.reason(active)))
             .collect();
-        for (id, idle) in stale {
-            self.evict(&id, EvictReason::Stale { idle }, delta);
+        for (id, why) in going {
+            self.evict(&id, why, delta);
+        }
+    }
+
+    fn reason(&self, active: &Active) -> EvictReason {
+        if self.is_stale(active) {
+            EvictReason::Stale { idle: self.step - active.wanted }
+        } else {
+            EvictReason::LeastRecent
         }
     }
 
@@ -466,12 +503,12 @@ impl WorkingSet {
         }
     }
 
-    fn is_evictable(&self, id: &ToolId, active: &Active) -> bool {
-        !self.is_fresh(active) && !self.busy.contains(id)
-    }
-
-    fn is_fresh(&self, active: &Active) -> bool {
-        active.wanted == self.step || (active.earned && active.held >= self.step)
+    /// What this step retrieved yields to what the model asks for in the same step, but not to more
+    /// of the same retrieval.
+    fn is_evictable(&self, id: &ToolId, active: &Active, for_demand: bool) -> bool {
+        let of_this_step = active.wanted == self.step && (active.earned || !for_demand);
+        let held = active.earned && active.held >= self.step;
+        !of_this_step && !held && !self.busy.contains(id)
     }
 
     fn is_stale(&self, active: &Active) -> bool {

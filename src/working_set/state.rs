@@ -21,6 +21,8 @@ pub struct WorkingSetState {
     pub busy: Vec<ToolId>,
     /// Steps so far.
     pub step: u64,
+    /// Step of the last retrieval.
+    pub retrieved: u64,
     /// Epochs so far.
     pub epoch: u64,
 }
@@ -54,6 +56,7 @@ impl WorkingSet {
             order: self.order.clone(),
             busy: self.busy.clone(),
             step: self.step,
+            retrieved: self.retrieved,
             epoch: self.epoch,
         }
     }
@@ -67,6 +70,7 @@ impl WorkingSet {
     ) -> Vec<ToolId> {
         let mut left_out = Vec::new();
         self.step = state.step;
+        self.retrieved = state.retrieved.min(state.step);
         self.epoch = state.epoch;
         for id in state.pinned {
             match cost(&id).map(|tokens| self.pin(Slot { id: id.clone(), tokens })) {

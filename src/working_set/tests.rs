@@ -70,6 +70,8 @@ struct Model {
     order: Vec<usize>,
     busy: Vec<usize>,
     step: u64,
+    /// Step of the last retrieval.
+    retrieved: u64,
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -107,7 +109,11 @@ impl Model {
             free && (demand || (!this_step && (!known.earned || self.is_stale(known))))
         };
         let list: Vec<&Known> = self.active.iter().filter(may).collect();
-        let (earned, not): (Vec<&Known>, Vec<&Known>) = list.into_iter().partition(|k| k.earned);
+        let (earned, mut not): (Vec<&Known>, Vec<&Known>) =
+            list.into_iter().partition(|k| k.earned);
+        // Of one turn's retrieval the worst, which came last.
+        not.reverse();
+        not.sort_by_key(|known| known.wanted);
         not.into_iter().chain(earned).map(|known| known.n).collect()
     }
 
@@ -125,15 +131,26 @@ impl Model {
         if !self.fits(&without) {
             return false;
         }
-        for leaver in leavers {
+        loop {
             let mut with = self.visible();
             with.push(n);
             if self.fits(&with) {
-                break;
+                return true;
             }
-            self.leave(leaver, changes);
+            let swept: Vec<usize> = self
+                .active
+                .iter()
+                .filter(|known| !known.earned && known.wanted < self.retrieved)
+                .filter(|known| known.wanted != self.step && !self.busy.contains(&known.n))
+                .map(|known| known.n)
+                .collect();
+            if self.options.timing == Timing::Epoch && !swept.is_empty() {
+                swept.into_iter().for_each(|n| self.leave(n, changes));
+            } else {
+                let first = self.leavers(demand)[0];
+                self.leave(first, changes);
+            }
         }
-        true
     }
 
     fn want(&mut self, n: usize, reason: AdmitReason, changes: &mut Changes) {
@@ -191,13 +208,10 @@ impl Model {
                 if self.options.timing == Timing::Immediate {
                     self.evict_stale(retrieved, &mut changes);
                 }
-                self.want_all(retrieved, AdmitReason::Retrieved, &mut changes);
-                for n in retrieved.iter().rev() {
-                    if let Some(place) = self.active.iter().position(|known| known.n == *n) {
-                        let known = self.active.remove(place);
-                        self.active.push(known);
-                    }
+                if !retrieved.is_empty() {
+                    self.retrieved = self.step;
                 }
+                self.want_all(retrieved, AdmitReason::Retrieved, &mut changes);
             }
             Op::Found(list) => self.want_all(list, AdmitReason::Found, &mut changes),
             Op::Called(n) => self.want_all(&[*n], AdmitReason::Called, &mut changes),
@@ -304,7 +318,7 @@ proptest! {
         let mut set = WorkingSet::new(options.clone(), slots(&core), 5).unwrap();
         let mut model = Model {
             options, core: core.clone(), pinned: Vec::new(), active: Vec::new(), order: Vec::new(),
-            busy: Vec::new(), step: 0,
+            busy: Vec::new(), step: 0, retrieved: 0,
         };
         for op in &ops {
             let (before, epoch) = (numbers(set.visible()), set.epoch());

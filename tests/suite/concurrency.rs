@@ -212,6 +212,7 @@ async fn whole_run(run: AsyncSession) {
     assert_eq!(turn.visible.tools().len(), 2);
     let reply = run.find_tool(FindRequest::of_names(["list_playlist_30"])).await.unwrap();
     assert_eq!(reply.loaded.len(), 1);
+    assert!(run.visible().await.unwrap().contains("area_0__list_playlist_30"));
     let call = Call::new("area_0__list_playlist_30", json!({}));
     match run.authorize(call).await.unwrap() {
         Verdict::Run(tool) => run.record_use(tool).await.unwrap(),

@@ -67,8 +67,9 @@ pub(crate) fn ids(selection: &toolrack::Selection) -> Vec<String> {
     selection.candidates.iter().map(|candidate| candidate.id.to_string()).collect()
 }
 
-/// The outcome of a call that has to be allowed.
+/// The outcome of a call that has to be allowed; the model was sent the list before it called.
 pub(crate) fn allowed(session: &mut Session, name: &str) -> Authorized {
+    session.visible();
     match session.authorize(&Call::new(name, json!({}))).unwrap() {
         Verdict::Run(tool) => tool,
         other => panic!("{name}: {other:?}"),

@@ -11,10 +11,13 @@
 
 mod catalog;
 mod concurrency;
+mod eviction;
 mod field_cases;
 mod find_tool;
 mod fixtures;
 mod hostile;
+mod invoice_example;
+mod layers;
 #[cfg(feature = "onnx")]
 mod onnx;
 mod policy;

@@ -110,6 +110,23 @@ fn refusals_have_their_words() {
     allowed(&mut run, "tickets__open");
 }
 
+/// A model that guesses twice in one answer, and one that calls what `find_tool` has just loaded
+/// without having been sent the list.
+#[test]
+fn what_the_model_was_not_sent_does_not_run() {
+    let mut run = run_over(30, SessionOptions::default().limit(4).retrieve(0));
+    for _ in 0..2 {
+        assert_eq!(refused(&mut run, "get_invoice_1").kind, RefusalKind::NotLoaded);
+    }
+    run.find_tool(&FindRequest::of_names(["list_ticket_6"])).unwrap();
+    assert_eq!(refused(&mut run, "list_ticket_6").kind, RefusalKind::NotLoaded);
+    let sent = names(&run);
+    assert_eq!(sent, ["find_tool", "area_1__get_invoice_1", "area_6__list_ticket_6"]);
+    for name in &sent[1..] {
+        allowed(&mut run, name);
+    }
+}
+
 #[test]
 fn a_called_tool_is_told_its_definition_even_when_there_is_no_room() {
     let mut run = run_over(30, SessionOptions::default().core(["list_invoice_0"]).limit(1));

@@ -38,6 +38,18 @@ pub enum Shape {
     Gemini,
 }
 
+impl Shape {
+    /// Every shape, in the order of their discriminants.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Native,
+        Self::Mcp,
+        Self::OpenAiChat,
+        Self::OpenAiResponses,
+        Self::Anthropic,
+        Self::Gemini,
+    ];
+}
+
 /// A definition as it was read, so that it can be written in the same shape.
 #[derive(Debug, Clone)]
 pub(crate) struct Original {

@@ -182,8 +182,20 @@ fn case_07_arithmetic_without_the_word() {
     }
 }
 
+/// A catalog of the tool whose schema alone says what it is for, among others.
+fn nested_argument(schema: &serde_json::Value) -> Catalog {
+    let update = Tool::builder("record_update").description("Update a record").parameters(schema);
+    Catalog::from_tools([
+        tool("default/list_files", "List the files of a folder."),
+        tool("default/record_delete", "Delete a record"),
+        update.build().unwrap(),
+        tool("default/send_mail", "Send a mail."),
+    ])
+    .unwrap()
+}
+
 /// Case 8, zonlabs/mcp-ts#101 and nearai/ironclaw#7166: the word is only in a nested argument, behind
-/// every keyword that can hold a schema; a schema that refers to itself ends.
+/// every keyword that can hold a schema.
 #[test]
 fn case_08_word_only_in_a_nested_argument() {
     let due = json!({"type": "string", "description": "deadline of the task"});
@@ -195,25 +207,8 @@ fn case_08_word_only_in_a_nested_argument() {
         json!({"properties": {"fields": {"allOf": [{"title": "Fields"}, holder]}}}),
         json!({"properties": {"fields": {"additionalProperties": holder}}}),
         json!({"properties": {"fields": {"$ref": "#/$defs/fields"}}, "$defs": {"fields": holder}}),
-        json!({
-            "properties": {"fields": {"$ref": "#/$defs/node"}},
-            "$defs": {"node": {"properties": {
-                "due_date": due,
-                "children": {"type": "array", "items": {"$ref": "#/$defs/node"}},
-                "parent": {"$ref": "#"}
-            }}}
-        }),
     ] {
-        let update =
-            Tool::builder("record_update").description("Update a record").parameters(&schema);
-        let catalog = Catalog::from_tools([
-            tool("default/list_files", "List the files of a folder."),
-            tool("default/record_delete", "Delete a record"),
-            update.build().unwrap(),
-            tool("default/send_mail", "Send a mail."),
-        ])
-        .unwrap();
-        for (mode, engine) in both(&catalog) {
+        for (mode, engine) in both(&nested_argument(&schema)) {
             let selection = engine.select(&SelectRequest::new("change the deadline")).unwrap();
             assert_eq!(
                 ids(&selection).first().map(String::as_str),
@@ -222,6 +217,27 @@ fn case_08_word_only_in_a_nested_argument() {
             );
         }
     }
+}
+
+/// Case 8, second half: a schema that refers to itself ends, and its words count like others.
+#[test]
+fn case_08_a_schema_that_refers_to_itself() {
+    let schema = json!({
+        "properties": {"fields": {"$ref": "#/$defs/node"}},
+        "$defs": {"node": {"properties": {
+            "due_date": {"type": "string", "description": "deadline of the task"},
+            "children": {"type": "array", "items": {"$ref": "#/$defs/node"}},
+            "parent": {"$ref": "#"}
+        }}}
+    });
+    for (mode, engine) in both(&nested_argument(&schema)) {
+        let ranked = engine.rank("change the deadline", 4).unwrap();
+        assert_eq!(ranked[0].id.name(), "record_update", "{mode}");
+        assert!(ranked[0].bm25.get() > 0.0, "{mode}");
+    }
+    let [_, (_, lexical)] = both(&nested_argument(&schema));
+    let selection = lexical.select(&SelectRequest::new("change the deadline")).unwrap();
+    assert_eq!(ids(&selection), ["default/record_update"], "{selection}");
 }
 
 /// Case 10, stacklok/toolhive PR#6124 and netease wave-agent PR#1070: user text is terms, never query

@@ -1,0 +1,184 @@
+//! The speed that the project promises, as ratios within one run, each result asserted first.
+//!
+//! `cargo bench --bench bars` prints a table and fails when a bar is missed. The bars that compare
+//! with ONNX Runtime need its library (`models/fetch-onnxruntime`); without it they are reported as
+//! not measured, and fail when TOOLRACK_REQUIRE_ONNX is set.
+
+mod common;
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use anyhow::{Result, bail, ensure};
+use ndarray::{Array1, Array2};
+use toolrack::{Embedder as _, Engine, SelectRequest, SessionOptions, StaticEmbedder, openai};
+
+/// Median of the times of `runs` calls, in microseconds, after a tenth of them to warm up.
+fn median_us(runs: usize, mut call: impl FnMut()) -> f64 {
+    (0..runs.div_ceil(10)).for_each(|_| call());
+    let mut times: Vec<f64> = (0..runs)
+        .map(|_| {
+            let started = Instant::now();
+            call();
+            started.elapsed().as_secs_f64() * 1e6
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+struct Bar {
+    what: &'static str,
+    measured: f64,
+    unit: &'static str,
+    asked: Option<(f64, bool)>,
+}
+
+impl Bar {
+    fn holds(&self) -> bool {
+        self.asked.is_none_or(
+            |(bar, at_least)| {
+                if at_least { self.measured >= bar } else { self.measured <= bar }
+            },
+        )
+    }
+}
+
+fn main() -> Result<()> {
+    // `cargo test --benches` only asks whether it runs.
+    let quick = !std::env::args().any(|arg| arg == "--bench");
+    let scale = if quick { 20 } else { 1 };
+    let mut bars: Vec<Bar> = Vec::new();
+    let mut note = |what, measured, unit, asked| bars.push(Bar { what, measured, unit, asked });
+
+    let engine = Engine::builder(common::catalog(1_000)?).build()?;
+    let ranked = engine.rank(common::REQUEST, 10)?;
+    common::assert_found(ranked.iter().map(|c| c.id.name()), "list_invoices")?;
+    let select = median_us(2_000 / scale, || {
+        black_box(engine.rank(black_box(common::REQUEST), 10).is_ok());
+    });
+    note("select at 1,000 tools, bundled model", select, "us", None);
+    let request = SelectRequest::new(common::REQUEST);
+    let gated = median_us(2_000 / scale, || {
+        black_box(engine.select(black_box(&request)).is_ok());
+    });
+    note("the same with policy and gate", gated, "us", None);
+
+    let model = StaticEmbedder::bundled();
+    ensure!(model.embed_queries(&[common::REQUEST])?[0].len() == 256);
+    let embed = median_us(5_000 / scale, || {
+        black_box(model.embed_queries(black_box(&[common::REQUEST])).is_ok());
+    });
+    note("embed 15 words, bundled model", embed, "us", None);
+
+    let mut session = engine.session(SessionOptions::default().core(["agent/read_state"]))?;
+    session.turn(common::REQUEST)?;
+    let call = toolrack::Call::new("billing__list_invoices", serde_json::json!({}));
+    let toolrack::Verdict::Run(tool) = session.authorize(&call)? else {
+        bail!("billing__list_invoices is not visible after the turn")
+    };
+    let step = median_us(5_000 / scale, || {
+        session.record_use(&tool);
+        let turn = session.step();
+        black_box(openai::tools(&turn).json().len());
+    });
+    note("session step: observe, evict, render", step, "us", None);
+    note("step against select", step / select, "ratio", Some((1.0 / 20.0, false)));
+
+    dense_scan(scale, &mut note)?;
+    onnx(scale, select, embed, &mut note)?;
+
+    println!("{:<58} {:>12}  bar", "", "measured");
+    let mut missed = 0;
+    for bar in &bars {
+        let asked = match bar.asked {
+            Some((asked, true)) => format!("at least {asked:.2}"),
+            Some((asked, false)) => format!("at most {asked:.2}"),
+            None => String::new(),
+        };
+        let verdict = if bar.holds() { "" } else { "  MISSED" };
+        missed += usize::from(!bar.holds());
+        println!("{:<58} {:>9.3} {:<5} {asked}{verdict}", bar.what, bar.measured, bar.unit);
+    }
+    // A debug build or a handful of runs says nothing of speed.
+    ensure!(missed == 0 || quick || cfg!(debug_assertions), "{missed} bars missed");
+    Ok(())
+}
+
+/// One matrix-vector product over 100,000 x 256 against reading the same bytes once.
+fn dense_scan(
+    scale: usize,
+    note: &mut impl FnMut(&'static str, f64, &'static str, Option<(f64, bool)>),
+) -> Result<()> {
+    let (rows, dimensions) = (100_000 / scale, 256);
+    let matrix = Array2::from_shape_fn((rows, dimensions), |(row, column)| {
+        ((row * 31 + column * 17) % 97) as f32 / 97.0 - 0.5
+    });
+    let query = Array1::from_shape_fn(dimensions, |column| ((column * 7) % 11) as f32 / 11.0);
+    let naive: f32 = matrix.row(rows - 1).iter().zip(&query).map(|(a, b)| a * b).sum();
+    ensure!((matrix.dot(&query)[rows - 1] - naive).abs() < 1e-3, "the product is wrong");
+    let scan = median_us(40, || {
+        black_box(matrix.dot(black_box(&query)));
+    });
+    let cells = matrix.as_slice().unwrap_or_default();
+    let read = median_us(40, || {
+        // Eight sums side by side, so that the adder's latency does not bound the reading.
+        let mut sums = [0_u32; 16];
+        for chunk in black_box(cells).chunks_exact(16) {
+            for (sum, value) in sums.iter_mut().zip(chunk) {
+                *sum = sum.wrapping_add(value.to_bits());
+            }
+        }
+        black_box(sums);
+    });
+    let gigabytes = (rows * dimensions * 4) as f64 / 1e9;
+    note("dense scan of 100,000 x 256", scan, "us", None);
+    note("read bandwidth, one thread", gigabytes / (read / 1e6), "GB/s", None);
+    note("dense scan against read bandwidth", read / scan, "ratio", Some((0.5, true)));
+    Ok(())
+}
+
+#[cfg(feature = "onnx")]
+fn onnx(
+    scale: usize,
+    select: f64,
+    embed: f64,
+    note: &mut impl FnMut(&'static str, f64, &'static str, Option<(f64, bool)>),
+) -> Result<()> {
+    let model = match toolrack::OnnxEmbedder::open(common::MINILM) {
+        Ok(model) => model,
+        Err(error) if std::env::var_os("TOOLRACK_REQUIRE_ONNX").is_some() => {
+            return Err(error.into());
+        }
+        Err(error) => {
+            println!("not measured with ONNX Runtime: {error}");
+            return Ok(());
+        }
+    };
+    ensure!(model.embed_queries(&[common::REQUEST])?[0].len() == 384);
+    let slow = median_us(200 / scale.min(4), || {
+        black_box(model.embed_queries(black_box(&[common::REQUEST])).is_ok());
+    });
+    note("embed 15 words, tuned int8 MiniLM", slow, "us", None);
+    note("bundled against MiniLM, embedding", slow / embed, "times", Some((50.0, true)));
+    let engine = Engine::builder(common::catalog(1_000)?).embedder(model).build()?;
+    let ranked = engine.rank(common::REQUEST, 10)?;
+    common::assert_found(ranked.iter().map(|c| c.id.name()), "list_invoices")?;
+    let through = median_us(200 / scale.min(4), || {
+        black_box(engine.rank(black_box(common::REQUEST), 10).is_ok());
+    });
+    note("select at 1,000 tools, tuned int8 MiniLM", through, "us", None);
+    note("bundled against MiniLM, select", through / select, "times", Some((15.0, true)));
+    Ok(())
+}
+
+#[cfg(not(feature = "onnx"))]
+fn onnx(
+    _: usize,
+    _: f64,
+    _: f64,
+    _: &mut impl FnMut(&'static str, f64, &'static str, Option<(f64, bool)>),
+) -> Result<()> {
+    println!("not measured with ONNX Runtime: the feature 'onnx' is off");
+    Ok(())
+}
