@@ -4,12 +4,12 @@ mod asynchronous;
 mod authorize;
 mod find_tool;
 mod options;
+mod refresh;
 mod search;
 mod state;
 mod turn;
 mod visible;
 
-use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use asynchronous::AsyncSession;
@@ -17,26 +17,24 @@ pub use authorize::{Authorized, Call, Refusal, RefusalKind, Verdict};
 pub(crate) use find_tool::first_line;
 pub use find_tool::{FindReply, FindRequest, FindStatus, FoundTool};
 pub use options::{FIND_TOOL, SessionOptions};
+use refresh::{CoreTool, core_id, core_rows, fits_whole, roomy};
 pub use state::{RestoreReport, SessionState};
 pub use turn::{Turn, TurnInput};
 use visible::{BuiltinJson, VisibleInner};
 pub use visible::{Entry, MetaTool, TokenFigures, Visible};
 
-use crate::catalog::{Snapshot, Tool, ToolId, VisibleTool};
+use crate::catalog::{Snapshot, Tool, ToolId};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{ToolIndex, definition_text};
-use crate::select::policy;
 use crate::select::{Eligible, Message, RuntimeContext, SelectRequest};
 use crate::text::TokenCount;
-use crate::working_set::{AdmitReason, Delta, EvictReason, Slot, WorkingSet, WorkingSetOptions};
+use crate::working_set::{Delta, Slot, WorkingSet};
 
 /// Messages that a session remembers for its requests.
 const MAX_RECENT: usize = 6;
 /// Bytes of a remembered message.
 const MAX_RECENT_TEXT: usize = 4 * 1024;
-/// Tools that one refusal names.
-const MAX_NAMED: usize = 20;
 
 /// One run of an agent.
 ///
@@ -126,16 +124,6 @@ impl Unseen {
     fn list(&self) -> std::sync::MutexGuard<'_, Vec<ToolId>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// A core tool as the options name it, and the tool that it was found to be.
-///
-/// It is looked up once: a tool that is listed later must not take the place of a core tool by having
-/// the name that fits better.
-#[derive(Debug)]
-struct CoreTool {
-    name: String,
-    id: Option<ToolId>,
 }
 
 impl Session {
@@ -360,160 +348,6 @@ impl Session {
         }
     }
 
-    /// The rows of the visible tools, core first.
-    fn visible_rows(&self) -> Vec<usize> {
-        let snapshot = &self.index.snapshot;
-        let row = |id: &ToolId| snapshot.row(id);
-        if !self.pass_through {
-            return self.set.visible().filter_map(row).collect();
-        }
-        let mut rows: Vec<usize> = self.set.core().filter_map(row).collect();
-        let core: HashSet<usize> = rows.iter().copied().collect();
-        let others = (0..snapshot.len()).filter(|row| !core.contains(row));
-        rows.extend(others.filter(|&row| self.eligible.contains(row)));
-        rows
-    }
-
-    fn visible_ids(&self) -> Vec<ToolId> {
-        let snapshot = &self.index.snapshot;
-        self.visible_rows().into_iter().map(|row| snapshot.tool(row).id().clone()).collect()
-    }
-
-    /// The name by which the model calls the tool: its provider name, unless the meta-tool has it. A
-    /// refresh may bring in a tool of that name while the run goes on.
-    fn name_in(&self, snapshot: &Snapshot, row: usize) -> String {
-        let name = snapshot.names().provider_name(row);
-        if name == self.meta.name {
-            snapshot.names().spare_name(snapshot.tool(row).id())
-        } else {
-            name.to_owned()
-        }
-    }
-
-    fn shown_in(&self, snapshot: &Snapshot, row: usize) -> Arc<VisibleTool> {
-        let shown = snapshot.visible_tool(row);
-        if shown.name == self.meta.name {
-            let name = self.name_in(snapshot, row);
-            return Arc::new(VisibleTool::new(shown.tool.clone(), name));
-        }
-        Arc::clone(shown)
-    }
-
-    /// The row that the model means by `name`, the reverse of [`name_in`](Self::name_in).
-    fn row_in(&self, snapshot: &Snapshot, name: &str) -> Option<usize> {
-        let names = snapshot.names();
-        names.by_provider(name).or_else(|| {
-            let clash = names.by_provider(&self.meta.name)?;
-            (self.name_in(snapshot, clash) == name).then_some(clash)
-        })
-    }
-
-    /// Whether a call may run, judged by the policy and the catalog of now.
-    ///
-    /// A call of a tool that the caller may use but was not shown is refused with the tool's
-    /// definition, and the tool is loaded: the model guessed its arguments. A call of a tool that
-    /// the caller may not use gets the same words as one that does not exist.
-    ///
-    /// # Errors
-    /// [`ErrorKind::LexicalIndex`] when suggestions cannot be made.
-    pub fn authorize(&mut self, call: &Call) -> Result<Verdict> {
-        if call.name == self.meta.name {
-            return Ok(match FindRequest::from_arguments(&call.arguments) {
-                Ok(request) => Verdict::MetaTool(request),
-                Err(error) => {
-                    let text = format!("{} was not understood: {error}.", self.meta.name);
-                    Verdict::Refused(Refusal::new(RefusalKind::BadArguments, text))
-                }
-            });
-        }
-        let now = self.engine.index();
-        match self.called(&now.snapshot, &call.name).as_slice() {
-            [row] => Ok(self.authorize_row(&now, *row)),
-            [] => self.refuse_unknown(&now, &call.name).map(Verdict::Refused),
-            several => {
-                let names: Vec<String> = several
-                    .iter()
-                    .take(MAX_NAMED)
-                    .map(|&row| self.name_in(&now.snapshot, row))
-                    .collect();
-                let text = format!(
-                    "'{}' stands for several tools; call one of: {}.",
-                    call.name.escape_debug(),
-                    names.join(", ")
-                );
-                Ok(Verdict::Refused(Refusal::new(RefusalKind::Ambiguous, text)))
-            }
-        }
-    }
-
-    /// The rows of `now` that a called name stands for and the caller may use.
-    ///
-    /// A name means what it meant in the list that the model was sent. Ends of names are good enough
-    /// to find a tool but not to run one: "account" must not delete an account.
-    fn called(&self, now: &Snapshot, name: &str) -> Vec<usize> {
-        let may = |row: usize| policy::check(now.tool(row), &self.options.context).is_ok();
-        let seen = &self.index.snapshot;
-        if let Some(row) = self.row_in(seen, name).filter(|&row| self.eligible.contains(row)) {
-            return now.row(seen.tool(row).id()).filter(|&row| may(row)).into_iter().collect();
-        }
-        match self.row_in(now, name).filter(|&row| may(row)) {
-            Some(row) => vec![row],
-            None => now.names().exact(name, &may),
-        }
-    }
-
-    fn authorize_row(&mut self, now: &ToolIndex, row: usize) -> Verdict {
-        let tool = now.snapshot.tool(row).clone();
-        let id = tool.id().clone();
-        let known = self.is_visible(&id) || self.briefed.contains(&id);
-        let shown = known && !self.unseen.contains(&id);
-        if shown {
-            self.set.begin_call(&id);
-            return Verdict::Run(Authorized { tool });
-        }
-        let delta = self.set.admit_called(&slot(now, row));
-        // A tool that only the next step's snapshot has shows with that step.
-        let listed = self.set.contains(&id) && self.index.snapshot.row(&id).is_some();
-        if !self.pass_through {
-            self.pending.extend(delta);
-        }
-        self.unseen.add(id.clone());
-        if !self.briefed.contains(&id) {
-            self.briefed.push(id);
-        }
-        let name = self.name_in(&now.snapshot, row);
-        let definition = definition_text(&name, tool.description(), tool.parameters());
-        let list = if listed { "It is in your list from your next message on. " } else { "" };
-        let text = format!(
-            "{name} did not run, because you had not been shown its definition and guessed the \
-             arguments. {list}Call it again with arguments that fit: {definition}"
-        );
-        Verdict::Refused(Refusal::new(RefusalKind::NotLoaded, text))
-    }
-
-    /// The same words for hidden and missing tools, with suggestions from the eligible ones.
-    fn refuse_unknown(&self, now: &Arc<ToolIndex>, name: &str) -> Result<Refusal> {
-        let shown: String = name.chars().take(80).collect();
-        let request = SelectRequest::new(shown.as_str()).k(3).context(self.options.context.clone());
-        let eligible = Eligible::of(&now.snapshot, &self.options.context);
-        let near = self.engine.select_in(now, &request, &eligible)?;
-        let mut text = format!("There is no tool called '{}'.", shown.escape_debug());
-        let names: Vec<String> = near
-            .candidates
-            .iter()
-            .filter_map(|candidate| now.snapshot.row(&candidate.id))
-            .take(MAX_NAMED)
-            .map(|row| self.name_in(&now.snapshot, row))
-            .collect();
-        if !names.is_empty() {
-            text += &format!(" Similar ones: {}.", names.join(", "));
-        }
-        if !self.pass_through {
-            text += &format!(" Use {} to look for what you need.", self.meta.name);
-        }
-        Ok(Refusal::new(RefusalKind::Unknown, text))
-    }
-
     /// Notes that an authorised call ran: the tool is promoted now and reported with the next step.
     pub fn record_use(&mut self, tool: &Authorized) {
         let id = tool.id();
@@ -623,71 +457,6 @@ impl Session {
                 && self.index.snapshot.row(id).is_some_and(|row| self.eligible.contains(row)))
     }
 
-    /// Takes in the current index; what changed since the last step comes with it.
-    fn begin_step(&mut self) -> Delta {
-        let mut delta = std::mem::take(&mut self.pending);
-        let index = self.engine.index();
-        if !Arc::ptr_eq(&index, &self.index) {
-            delta.extend(self.see(index));
-        }
-        delta
-    }
-
-    fn see(&mut self, index: Arc<ToolIndex>) -> Delta {
-        let before = if self.pass_through { self.visible_ids() } else { Vec::new() };
-        let old = std::mem::replace(&mut self.index, index);
-        self.eligible = Eligible::of(&self.index.snapshot, &self.options.context);
-        self.naive_tokens = naive_tokens(&self.index, &self.eligible);
-        let (index, eligible) = (Arc::clone(&self.index), self.eligible.clone());
-        for tool in self.core.iter_mut().filter(|tool| tool.id.is_none()) {
-            tool.id = core_id(&index, &eligible, &tool.name);
-        }
-        // A core tool that is gone comes back by itself when its source does.
-        let core = slots(&index, core_rows(&index, &eligible, &self.core));
-        let mut delta = self.set.reconcile(core, &|id| cost(&index, &eligible, id));
-        if self.pass_through {
-            let outgrown = !fits_whole(&self.options, eligible.count(), self.naive_tokens);
-            if outgrown {
-                self.pass_through = false;
-                let options = self.options.working_set.clone();
-                delta.new_epoch |= self.set.restrict(options, self.meta_tokens).new_epoch;
-            }
-            delta = self.list_delta(&before, delta.new_epoch, outgrown);
-        }
-        let changed = |id: &ToolId| {
-            let (old, new) = (old.snapshot.get(id), index.snapshot.get(id));
-            old.is_some() && old != new
-        };
-        if self.visible_ids().iter().any(changed) {
-            self.set.begin_epoch(&mut delta);
-        }
-        self.briefed.retain(|id| old.snapshot.get(id) == index.snapshot.get(id));
-        delta
-    }
-
-    /// The difference of a list that was shown whole to the list of now.
-    fn list_delta(&mut self, before: &[ToolId], new_epoch: bool, outgrown: bool) -> Delta {
-        let after = self.visible_ids();
-        let (old, new): (HashSet<&ToolId>, HashSet<&ToolId>) =
-            (before.iter().collect(), after.iter().collect());
-        let gone = |id: &ToolId| match cost(&self.index, &self.eligible, id) {
-            Some(_) if outgrown => EvictReason::Outgrown,
-            _ => EvictReason::Gone,
-        };
-        let evicted = before.iter().filter(|id| !new.contains(id));
-        let admitted = after.iter().filter(|id| !old.contains(id));
-        let mut delta = Delta {
-            evicted: evicted.map(|id| (id.clone(), gone(id))).collect(),
-            admitted: admitted.map(|id| (id.clone(), AdmitReason::Listed)).collect(),
-            new_epoch,
-            ..Delta::default()
-        };
-        if outgrown || !after.starts_with(before) {
-            self.set.begin_epoch(&mut delta);
-        }
-        delta
-    }
-
     fn take_used(&mut self) -> Vec<Slot> {
         let used = std::mem::take(&mut self.used);
         // What was used may have been taken from the caller since.
@@ -721,28 +490,6 @@ fn cost(index: &ToolIndex, eligible: &Eligible, id: &ToolId) -> Option<TokenCoun
 fn naive_tokens(index: &ToolIndex, eligible: &Eligible) -> TokenCount {
     let costs = index.costs.iter().enumerate();
     costs.filter(|(row, _)| eligible.contains(*row)).map(|(_, cost)| cost).sum()
-}
-
-/// Whether so many eligible tools of so many tokens are shown whole.
-fn fits_whole(options: &SessionOptions, tools: usize, tokens: TokenCount) -> bool {
-    let most = options.pass_through.unwrap_or(options.working_set.limit);
-    tools <= most && options.working_set.token_budget.is_none_or(|budget| tokens <= budget)
-}
-
-/// Limits of a set whose catalog is shown whole: none can be passed.
-fn roomy() -> WorkingSetOptions {
-    WorkingSetOptions::default().limit(usize::MAX)
-}
-
-fn core_id(index: &ToolIndex, eligible: &Eligible, name: &str) -> Option<ToolId> {
-    let row = resolve(index, eligible, name, "core").ok()?;
-    Some(index.snapshot.tool(row).id().clone())
-}
-
-/// The rows of the core tools that are there and may be used.
-fn core_rows(index: &ToolIndex, eligible: &Eligible, core: &[CoreTool]) -> Vec<usize> {
-    let ids = core.iter().filter_map(|tool| tool.id.as_ref());
-    ids.filter_map(|id| index.snapshot.row(id)).filter(|&row| eligible.contains(row)).collect()
 }
 
 /// The one eligible tool that `name` stands for.

