@@ -191,7 +191,7 @@ impl Engine {
         let index = self.index();
         let request = SelectRequest::new(text).k(k);
         let eligible = Eligible::of(&index.snapshot, &request.context);
-        let mut rankings = self.ranker(&index).rank(&request, &eligible, k)?;
+        let mut rankings = self.ranker(&index).rank(&request, &eligible, k, false)?;
         let ranked = rankings.pop().map(|ranking| ranking.ranked).unwrap_or_default();
         Ok(ranked.into_iter().map(|entry| entry.candidate).collect())
     }
@@ -242,7 +242,7 @@ impl Engine {
                 )
             })?;
         let ranker = self.ranker(&index);
-        let rankings = ranker.rank(request, &eligible, eligible.count())?;
+        let rankings = ranker.rank(request, &eligible, eligible.count(), false)?;
         let mut best: Option<Explanation> = None;
         for ranking in rankings {
             let place = ranking.ranked.iter().position(|entry| entry.row == row);

@@ -44,6 +44,8 @@
 //!   what fits, why, and whether anything does.
 //! - A [`Session`] is one run: its [`WorkingSet`], its turns, `find_tool`, and the gate before
 //!   execution.
+//! - The adapters [`openai`], [`anthropic`], [`mcp`] and [`gemini`] render what is visible as a
+//!   [`ToolList`] and read the model's calls; `rig` (a feature) puts it all behind a rig agent.
 //!
 //! # Flow of data
 //! catalog → text → embed | lexical → index → select → working set → session → adapters. Imports
@@ -68,7 +70,9 @@ mod session;
 mod text;
 mod working_set;
 
-pub use adapters::{ToolList, openai};
+#[cfg(feature = "rig")]
+pub use adapters::rig;
+pub use adapters::{Answer, LeftOut, ToolList, anthropic, gemini, mcp, openai};
 pub use catalog::{
     Builtin, Catalog, CatalogDiff, DEFAULT_NAMESPACE, Listing, MAX_PROVIDER_NAME, Problem, Reader,
     Risk, Shape, Snapshot, SourceStatus, SourceUpdate, Tool, ToolBuilder, ToolId, ToolPolicy,
@@ -100,3 +104,8 @@ pub use working_set::{
     AdmitReason, Delta, EvictReason, RefuseReason, Slot, Timing, WorkingSet, WorkingSetOptions,
     WorkingSetState,
 };
+
+/// The README's programs, run as doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

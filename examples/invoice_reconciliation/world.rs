@@ -246,7 +246,9 @@ impl Arguments {
         let known = schema["properties"].as_object().cloned().unwrap_or_default();
         for (name, value) in &given {
             let Some(property) = known.get(name) else {
-                let names: Vec<&str> = known.keys().map(String::as_str).collect();
+                let mut names: Vec<&str> = known.keys().map(String::as_str).collect();
+                // A dependency may make serde_json keep the order of the file.
+                names.sort_unstable();
                 return Err(format!(
                     "there is no argument '{name}': use some of {}",
                     names.join(", ")

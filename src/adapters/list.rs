@@ -6,44 +6,162 @@ use std::sync::Arc;
 use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use super::{schema, validity};
+use crate::catalog::{Builtin, Shape, VisibleTool};
 use crate::error::Result;
+use crate::session::{Entry, FIND_TOOL, Visible};
 
-/// Tool definitions as JSON, in order; serialises to a JSON list with exactly these bytes.
+/// Tool definitions as JSON, in order, in the form in which a request takes them: a list, for MCP
+/// an object with the list at `tools`.
 ///
 /// Put it into a request with serde (only `serde_json` can carry the bytes), or take
 /// [`json`](Self::json).
-#[derive(Debug, Clone, Default)]
-pub struct ToolList(Vec<Arc<RawValue>>);
+#[derive(Debug, Clone)]
+pub struct ToolList {
+    pub(super) shape: Shape,
+    items: Vec<Item>,
+    left_out: Vec<LeftOut>,
+    /// The client's own search tool.
+    pub(super) search: String,
+}
+
+#[derive(Debug, Clone)]
+struct Item {
+    raw: Arc<RawValue>,
+    builtin: bool,
+}
 
 impl ToolList {
+    pub(super) fn new(shape: Shape) -> Self {
+        Self { shape, items: Vec::new(), left_out: Vec::new(), search: FIND_TOOL.to_owned() }
+    }
+
+    /// The visible list with each entry as `definition` writes it. Built-in tools stand before
+    /// everything that comes and goes, so that the list only grows at its end.
+    pub(super) fn of(
+        shape: Shape,
+        visible: &Visible,
+        definition: impl Fn(Entry<'_>) -> Arc<RawValue>,
+    ) -> Self {
+        let mut list = Self::new(shape);
+        if let Some(meta) = visible.meta_tool() {
+            list.search.clone_from(&meta.name);
+        }
+        for entry in visible.lead() {
+            list.push(definition(entry));
+        }
+        list.push_builtins(visible, true);
+        for entry in visible.rest() {
+            list.push(definition(entry));
+        }
+        list
+    }
+
+    pub(super) fn push(&mut self, raw: Arc<RawValue>) {
+        self.items.push(Item { raw, builtin: false });
+    }
+
+    /// Adds the built-in tools that the provider takes. One that searches deferred tools is an
+    /// error where nothing is deferred, so it goes out only when `searched` built-in tools bring
+    /// deferred ones along.
+    pub(super) fn push_builtins(&mut self, visible: &Visible, searched: bool) {
+        let own = |builtin: &&Builtin| takes(self.shape, builtin.shape());
+        let deferring = searched
+            && visible.builtins().filter(own).any(|one| one.json().contains("defer_loading"));
+        for builtin in visible.builtins() {
+            let why = if !takes(self.shape, builtin.shape()) {
+                format!("it is {}'s", provider(builtin.shape()))
+            } else if is_search(builtin.kind()) && !deferring {
+                "no other tool is deferred".to_owned()
+            } else {
+                self.items.push(Item { raw: Arc::clone(builtin.raw()), builtin: true });
+                continue;
+            };
+            self.left_out.push(LeftOut { builtin: builtin.clone(), why });
+        }
+    }
+
     /// How many definitions there are, built-in ones included.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.items.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.items.is_empty()
     }
 
     /// The definitions' JSON texts, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.0.iter().map(|raw| raw.get())
+        self.items.iter().map(|item| item.raw.get())
+    }
+
+    /// Built-in tools of the catalog that this provider does not take, each with the reason.
+    pub fn left_out(&self) -> &[LeftOut] {
+        &self.left_out
     }
 
     /// The whole list as JSON.
     pub fn json(&self) -> String {
-        format!("[{}]", self.iter().collect::<Vec<_>>().join(","))
+        let join = |builtin: Option<bool>| {
+            let wanted =
+                self.items.iter().filter(|item| builtin.is_none_or(|flag| item.builtin == flag));
+            wanted.map(|item| item.raw.get()).collect::<Vec<_>>().join(",")
+        };
+        match self.shape {
+            Shape::Mcp => format!(r#"{{"tools":[{}]}}"#, join(None)),
+            Shape::Gemini => {
+                let (builtins, declarations) = (join(Some(true)), join(Some(false)));
+                let comma = if builtins.is_empty() || declarations.is_empty() { "" } else { "," };
+                if declarations.is_empty() {
+                    return format!("[{builtins}]");
+                }
+                format!(r#"[{builtins}{comma}{{"functionDeclarations":[{declarations}]}}]"#)
+            }
+            _ => format!("[{}]", join(None)),
+        }
     }
 
-    pub(super) fn push(&mut self, raw: Arc<RawValue>) {
-        self.0.push(raw);
+    /// Whether the provider would take the list: names, their uniqueness, schemas, deferral.
+    ///
+    /// What the adapters render keeps the rules by construction but for what the catalog brings
+    /// along: a built-in tool with the name of another tool, a schema that the provider refuses.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidTool`](crate::ErrorKind::InvalidTool) for a name or a schema,
+    /// [`DuplicateTool`](crate::ErrorKind::DuplicateTool) for a name that two tools have,
+    /// [`InvalidSetting`](crate::ErrorKind::InvalidSetting) for deferral fields without a search
+    /// tool or the like.
+    ///
+    /// # Example
+    /// ```
+    /// use toolrack::{Catalog, Engine, SessionOptions, anthropic};
+    ///
+    /// let catalog = Catalog::parse(
+    ///     r#"[{"name": "bash"}, {"type": "bash_20250124", "name": "bash"}]"#)?;
+    /// let run = Engine::builder(catalog).build()?.session(SessionOptions::default())?;
+    /// assert_eq!(
+    ///     anthropic::tools(run.visible()).validate().unwrap_err().to_string(),
+    ///     "two tools of the list are called 'bash': rename one of them or give it a namespace",
+    /// );
+    /// # Ok::<(), toolrack::Error>(())
+    /// ```
+    pub fn validate(&self) -> Result<()> {
+        let value = serde_json::from_str(&self.json()).unwrap_or_default();
+        validity::check(self.shape, &value, &self.search)
+    }
+}
+
+impl Default for ToolList {
+    /// An empty list of OpenAI's chat completions.
+    fn default() -> Self {
+        Self::new(Shape::OpenAiChat)
     }
 }
 
 impl Serialize for ToolList {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+        raw(self.json()).serialize(serializer)
     }
 }
 
@@ -51,6 +169,74 @@ impl fmt::Display for ToolList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.json())
     }
+}
+
+/// A built-in tool that is not in a list, and why.
+#[derive(Debug, Clone)]
+pub struct LeftOut {
+    builtin: Builtin,
+    why: String,
+}
+
+impl LeftOut {
+    /// The tool.
+    pub fn builtin(&self) -> &Builtin {
+        &self.builtin
+    }
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "built-in tool '{}' is left out because {}", self.builtin.kind(), self.why)
+    }
+}
+
+/// Whether a list of `list` shape takes a built-in tool of `builtin` shape. Servers that speak
+/// OpenAI's chat completions take the built-in tools of its responses, more than OpenAI does.
+fn takes(list: Shape, builtin: Shape) -> bool {
+    list == builtin || (list == Shape::OpenAiChat && builtin == Shape::OpenAiResponses)
+}
+
+/// Whether a type is that of a provider's own tool search.
+pub(super) fn is_search(kind: &str) -> bool {
+    kind == "tool_search" || kind.starts_with("tool_search_tool_")
+}
+
+pub(super) fn provider(shape: Shape) -> &'static str {
+    match shape {
+        Shape::OpenAiChat | Shape::OpenAiResponses => "OpenAI",
+        Shape::Anthropic => "Anthropic",
+        Shape::Gemini => "Gemini",
+        Shape::Mcp => "MCP",
+        Shape::Native => "toolrack",
+    }
+}
+
+/// The definition as it was read, under the tool's visible name and without the fields in `drop`,
+/// when it came in `shape`. Of the parameters only what every provider refuses is mended: that they
+/// do not say that they are an object.
+pub(super) fn as_it_came(
+    shown: &VisibleTool,
+    shape: Shape,
+    drop: &[&str],
+    more: Option<(&'static str, &str)>,
+) -> Option<Arc<RawValue>> {
+    let mut set: Vec<(&str, Arc<RawValue>)> = Vec::new();
+    let schema = match shape {
+        Shape::OpenAiChat | Shape::OpenAiResponses => "parameters",
+        Shape::Anthropic => "input_schema",
+        Shape::Mcp => "inputSchema",
+        Shape::Gemini | Shape::Native => {
+            return shown.tool.original_in(shape, &shown.name, drop, &[]);
+        }
+    };
+    if let Some(mended) =
+        schema::mended(&shown.tool, matches!(shape, Shape::Anthropic | Shape::Mcp))
+    {
+        set.push((schema, raw(mended)));
+    }
+    set.extend(more.map(|(key, value)| (key, raw(value.to_owned()))));
+    shown.tool.original_in(shape, &shown.name, drop, &set)
 }
 
 /// `text`, which is JSON by construction.
@@ -66,6 +252,3 @@ pub(super) fn raw(text: String) -> Arc<RawValue> {
 pub(super) fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
-
-/// What stands for the parameters of a tool that has none.
-pub(super) const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;

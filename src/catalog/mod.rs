@@ -20,6 +20,7 @@ use arc_swap::ArcSwap;
 pub use policy::{Risk, ToolPolicy};
 pub use provider_name::MAX_PROVIDER_NAME;
 
+pub(crate) use raw::RawObject;
 pub use reader::{Builtin, Listing, Problem, Reader, Shape};
 pub use refresh::{CatalogDiff, SourceUpdate};
 pub(crate) use schema::{SchemaText, schema_text};

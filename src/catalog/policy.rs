@@ -19,6 +19,12 @@ pub enum Risk {
     Destructive,
 }
 
+impl Risk {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// Policy metadata of one tool. All lists are empty by default, which restricts nothing.
 ///
 /// Every condition has to hold for a tool to be eligible; what a caller brings is its
@@ -49,7 +55,8 @@ pub struct ToolPolicy {
     /// Feature flags that have to be on, all of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
-    /// What a call can do.
+    /// What a call can do. The default is not written: it may be that nobody said so.
+    #[serde(skip_serializing_if = "Risk::is_default")]
     pub risk: Risk,
     /// Version of the tool, as its owner counts.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -144,6 +144,7 @@ struct Definition {
     policy: ToolPolicy,
     /// Whether the policy's source is merely where the tool was listed.
     source_is_default: bool,
+    states_risk: bool,
     original: Option<Original>,
     content_hash: String,
 }
@@ -216,11 +217,27 @@ impl Tool {
         self.0.original.as_ref().map(|original| original.shape)
     }
 
-    /// The definition as it was read, called `name` there, unknown fields kept; `None` when it was
-    /// not read in `shape`.
-    pub(crate) fn original_in(&self, shape: Shape, name: &str) -> Option<Arc<RawValue>> {
+    /// The definition as it was read, called `name` there, without the fields in `drop` and with
+    /// those in `set`; `None` when it was not read in `shape`.
+    pub(crate) fn original_in(
+        &self,
+        shape: Shape,
+        name: &str,
+        drop: &[&str],
+        set: &[(&str, Arc<RawValue>)],
+    ) -> Option<Arc<RawValue>> {
         let original = self.0.original.as_ref().filter(|original| original.shape == shape)?;
-        original.renamed(name).ok()
+        original.edited(name, drop, set).ok()
+    }
+
+    /// A field of the definition as it was read.
+    pub(crate) fn original_field(&self, key: &str) -> Option<&str> {
+        self.0.original.as_ref()?.fields.get(key).map(|raw| raw.get())
+    }
+
+    /// Whether the risk was stated rather than left at its default.
+    pub(crate) fn states_risk(&self) -> bool {
+        self.0.states_risk || self.0.policy.risk != Risk::default()
     }
 
     /// This tool with `source` as its policy's source, unless it has one.
@@ -242,6 +259,7 @@ impl Tool {
             tags: definition.tags.clone(),
             policy,
             source_is_default: true,
+            states_risk: definition.states_risk,
             original: definition.original.clone(),
             content_hash: definition.content_hash.clone(),
         }))
@@ -273,6 +291,9 @@ impl Tool {
         }
         if policy != ToolPolicy::default() {
             object.push("policy", raw(&policy)?);
+        }
+        if tool.states_risk && policy.risk == Risk::default() {
+            object.push("risk", raw(&policy.risk)?);
         }
         let Some(original) = &tool.original else { return Ok(object) };
         let mut foreign = RawObject::default();
@@ -335,6 +356,7 @@ pub struct ToolBuilder {
     pub(super) aliases: Vec<String>,
     pub(super) tags: Vec<String>,
     pub(super) policy: ToolPolicy,
+    pub(super) states_risk: bool,
     pub(super) original: Option<Original>,
 }
 
@@ -398,6 +420,7 @@ impl ToolBuilder {
     /// Sets what a call can do to the world.
     pub fn risk(mut self, risk: Risk) -> Self {
         self.policy.risk = risk;
+        self.states_risk = true;
         self
     }
 
@@ -440,6 +463,7 @@ impl ToolBuilder {
             tags: self.tags,
             policy: self.policy,
             source_is_default: false,
+            states_risk: self.states_risk,
             original: self.original,
             content_hash: String::new(),
         }));

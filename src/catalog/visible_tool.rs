@@ -26,15 +26,14 @@ impl VisibleTool {
         Self { tool, name, rendered: Default::default() }
     }
 
-    /// The definition in `shape`: as it came when it came so, else what `render` makes of it.
+    /// The definition in `shape` as `render` makes it, which has to depend on nothing else.
     pub(crate) fn rendered(
         &self,
         shape: Shape,
         render: impl FnOnce(&Self) -> Arc<RawValue>,
     ) -> Arc<RawValue> {
         let cell = &self.rendered[shape as usize];
-        let made = || self.tool.original_in(shape, &self.name).unwrap_or_else(|| render(self));
-        Arc::clone(cell.get_or_init(made))
+        Arc::clone(cell.get_or_init(|| render(self)))
     }
 }
 

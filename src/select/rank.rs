@@ -32,8 +32,8 @@ pub(crate) struct Ranking {
     pub ranked: Vec<Ranked>,
     /// Whether a name in the request stands for several tools.
     pub ambiguous_name: bool,
-    /// Eligible rows that pass the gate.
-    pub n_fitting: usize,
+    /// Eligible rows that are named or pass the gate, if they were to be counted.
+    pub n_fitting: Option<usize>,
     pub thresholds: Thresholds,
     pub degraded: Option<String>,
 }
@@ -47,6 +47,7 @@ impl Ranker<'_> {
         request: &SelectRequest,
         eligible: &Eligible,
         k: usize,
+        count_fitting: bool,
     ) -> Result<Vec<Ranking>> {
         let queries = request.queries();
         let use_dense = !matches!(self.fusion, Fusion::LexicalOnly);
@@ -65,14 +66,14 @@ impl Ranker<'_> {
                     intent,
                     is_keyword_list,
                 };
-                judged.rank(text, k)
+                judged.rank(text, k, count_fitting)
             })
             .collect())
     }
 
     /// The selection of `request`: intents take turns until `k` admitted tools are together.
     pub(crate) fn select(&self, request: &SelectRequest, eligible: &Eligible) -> Result<Selection> {
-        let rankings = self.rank(request, eligible, request.k)?;
+        let rankings = self.rank(request, eligible, request.k, true)?;
         let Some(thresholds) = rankings.first().map(|ranking| ranking.thresholds) else {
             return Err(invalid_setting("the request holds no intent: say what is wanted"));
         };
@@ -83,7 +84,7 @@ impl Ranker<'_> {
             degraded: rankings.iter().find_map(|ranking| ranking.degraded.clone()),
             catalog_version: self.index.snapshot.version(),
             eligible: eligible.count(),
-            total: rankings.iter().map(|ranking| ranking.n_fitting).max().unwrap_or(0),
+            total: rankings.iter().filter_map(|ranking| ranking.n_fitting).max().unwrap_or(0),
             thresholds,
         };
         let ambiguous = self.ambiguous(&rankings);
@@ -167,7 +168,7 @@ const KEYWORDS: usize = 4;
 const KEYWORD_COVERAGE: f32 = 0.3;
 
 impl Judged<'_> {
-    fn rank(self, text: &str, k: usize) -> Ranking {
+    fn rank(&self, text: &str, k: usize, count_fitting: bool) -> Ranking {
         let is_eligible = |row: usize| self.eligible.contains(row);
         let (cosines, lexical) = (self.arms.cosines.as_deref(), &self.arms.lexical.score);
         let fused = self.ranker.fusion.fuse(cosines, lexical, &is_eligible, self.profile);
@@ -187,17 +188,24 @@ impl Judged<'_> {
             .enumerate()
             .filter(|(row, _)| is_ranked(*row) && !mentions.rows.contains(row));
         best.extend(top_k(scored, k).into_iter().map(|(row, _)| ranked(row, false)));
-        let n_fitting = (0..fused.len())
-            .filter(|row| mentions.rows.contains(row) || is_ranked(*row))
-            .filter(|row| mentions.rows.contains(row) || self.judge(*row, &thresholds).is_none())
-            .count();
         Ranking {
             ranked: best,
             ambiguous_name: mentions.ambiguous,
-            n_fitting,
+            n_fitting: count_fitting.then(|| self.count_fitting(&mentions.rows, &thresholds)),
             thresholds,
-            degraded: self.arms.degraded,
+            degraded: self.arms.degraded.clone(),
         }
+    }
+
+    /// Eligible rows that are named or pass the gate.
+    fn count_fitting(&self, named: &[usize], thresholds: &Thresholds) -> usize {
+        let rows = 0..self.arms.lexical.bm25.len();
+        rows.filter(|&row| self.eligible.contains(row))
+            .filter(|row| {
+                let passes = || self.scores_at_all(*row) && self.judge(*row, thresholds).is_none();
+                named.contains(row) || passes()
+            })
+            .count()
     }
 
     /// A zero score is never a match.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::context::RuntimeContext;
 use crate::error::{Error, ErrorKind, Result, invalid_setting};
 use crate::index::QueryText;
-use crate::text::{pieces, stems};
+use crate::text::{count_content_words, pieces};
 
 /// Tools of one selection when nothing else is asked for.
 ///
@@ -175,7 +175,10 @@ const MAX_RECENT_TEXT: usize = 600;
 pub(crate) fn decay(text: &str, recent: &[Message]) -> Vec<(String, f32)> {
     let text = clip(text);
     let mut parts = vec![(text.to_owned(), 1.0)];
-    let content = stems(text).len();
+    if recent.is_empty() {
+        return parts;
+    }
+    let content = count_content_words(text);
     let silence = 1.0 - content as f32 / SPEAKS_FOR_ITSELF as f32;
     if silence <= 0.0 {
         return parts;

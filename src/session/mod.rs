@@ -23,7 +23,7 @@ pub use turn::{Turn, TurnInput};
 use visible::{BuiltinJson, VisibleInner};
 pub use visible::{Entry, MetaTool, TokenFigures, Visible};
 
-use crate::catalog::{Snapshot, Tool, ToolId};
+use crate::catalog::{Snapshot, Tool, ToolId, VisibleTool};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{ToolIndex, definition_text};
@@ -113,6 +113,10 @@ impl Unseen {
         self.list().push(id);
     }
 
+    fn remove(&self, id: &ToolId) {
+        self.list().retain(|other| other != id);
+    }
+
     fn clear(&self) {
         self.list().clear();
     }
@@ -139,6 +143,15 @@ impl Session {
                 format!(
                     "a tool of the catalog is called '{meta}' like the meta-tool: give the \
                      meta-tool another name or the tool a namespace"
+                ),
+            ));
+        }
+        if session.index.snapshot.builtins().any(|builtin| builtin.name() == Some(meta)) {
+            return Err(Error::new(
+                ErrorKind::InvalidSetting,
+                format!(
+                    "a built-in tool of the catalog is called '{meta}' like the meta-tool: give the \
+                     meta-tool another name"
                 ),
             ));
         }
@@ -449,6 +462,49 @@ impl Session {
     /// Whether every tool that the caller may use is in the list.
     fn has_nothing_left(&self) -> bool {
         self.pass_through || self.set.len() >= self.eligible.count()
+    }
+
+    /// Every tool that the caller may use, in catalog order, under the name by which the model calls
+    /// it.
+    pub fn eligible_tools(&self) -> impl Iterator<Item = Arc<VisibleTool>> {
+        let snapshot = &self.index.snapshot;
+        let rows = (0..snapshot.len()).filter(|&row| self.eligible.contains(row));
+        rows.map(|row| self.shown_in(snapshot, row))
+    }
+
+    /// The meta-tool, whether it is in the list now or not.
+    pub fn meta_tool(&self) -> &MetaTool {
+        &self.meta
+    }
+
+    /// Notes that the model was shown the definitions of these tools by other means than the list,
+    /// such as a provider's own tool search: calls of them may run until the next compaction.
+    ///
+    /// Names are those that providers know. What the caller may not use is passed over.
+    ///
+    /// # Example
+    /// ```
+    /// use serde_json::json;
+    /// use toolrack::{Call, Catalog, Engine, SessionOptions, Verdict};
+    ///
+    /// let engine = Engine::builder(Catalog::parse(r#"[{"name": "a"}, {"name": "b"}]"#)?).build()?;
+    /// let mut run = engine.session(SessionOptions::default().limit(1))?;
+    /// run.note_shown(["b"]);
+    /// assert!(matches!(run.authorize(&Call::new("b", json!({})))?, Verdict::Run(_)));
+    /// # Ok::<(), toolrack::Error>(())
+    /// ```
+    pub fn note_shown<S: AsRef<str>>(&mut self, names: impl IntoIterator<Item = S>) {
+        let snapshot = &self.index.snapshot;
+        for name in names {
+            let row = self.row_in(snapshot, name.as_ref());
+            if let Some(row) = row.filter(|&row| self.eligible.contains(row)) {
+                let id = snapshot.tool(row).id();
+                if !self.briefed.contains(id) {
+                    self.briefed.push(id.clone());
+                }
+                self.unseen.remove(id);
+            }
+        }
     }
 
     fn is_visible(&self, id: &ToolId) -> bool {

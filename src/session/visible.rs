@@ -123,14 +123,10 @@ impl Visible {
 
     /// Everything in the order in which it is sent.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
-        let (core, rest) = self.inner.tools.split_at(self.inner.core);
-        core.iter()
-            .map(|tool| Entry::Tool(tool))
-            .chain(self.inner.meta.iter().map(|meta| Entry::Meta(meta)))
-            .chain(rest.iter().map(|tool| Entry::Tool(tool)))
+        self.lead().chain(self.rest())
     }
 
-    /// Built-in provider tools, passed on untouched after everything else.
+    /// Built-in provider tools, passed on untouched before everything that comes and goes.
     pub fn builtins(&self) -> impl Iterator<Item = &Builtin> {
         self.inner.builtins.iter().map(|builtin| &builtin.0)
     }
@@ -146,6 +142,22 @@ impl Visible {
     /// Whether a tool can be called by `name`.
     pub fn contains(&self, name: &str) -> bool {
         self.names().any(|other| other == name)
+    }
+
+    /// The tool that is called by `name`; `None` for the meta-tool and for what is not visible.
+    pub fn id_of(&self, name: &str) -> Option<&ToolId> {
+        self.tools().iter().find(|tool| tool.name == name).map(|tool| tool.tool.id())
+    }
+
+    /// Everything but the tools that come and go: core, then the meta-tool.
+    pub(crate) fn lead(&self) -> impl Iterator<Item = Entry<'_>> {
+        let core = self.inner.tools[..self.inner.core].iter().map(|tool| Entry::Tool(tool));
+        core.chain(self.inner.meta.iter().map(|meta| Entry::Meta(meta)))
+    }
+
+    /// The tools that come and go, in order of admission.
+    pub(crate) fn rest(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.inner.tools[self.inner.core..].iter().map(|tool| Entry::Tool(tool))
     }
 
     /// Tokens sent and saved.

@@ -13,4 +13,6 @@ pub(crate) use document::{dense_text, field_terms, last_segment};
 pub(crate) use pieces::pieces;
 #[cfg(feature = "tiktoken")]
 pub use tiktoken::TiktokenCounter;
-pub(crate) use tokenize::{EXACT, is_keyword_list, joined_identifiers, stems, terms};
+pub(crate) use tokenize::{
+    EXACT, count_content_words, is_keyword_list, joined_identifiers, stems, terms,
+};

@@ -74,19 +74,31 @@ fn split(text: &str, at_digits: bool) -> Vec<&str> {
 /// and, behind [`EXACT`], itself, so that the same word counts more than a relative of it. Runs of
 /// Chinese, Japanese, Korean and Thai characters become bigrams, which count as words.
 pub(crate) fn terms(text: &str) -> Vec<String> {
-    let mut terms = Vec::new();
-    for_each_word(text, |word| {
-        terms.push(stem(&word));
-        terms.push(exact(&word));
-    });
-    terms
+    let words = content_words(text);
+    let stems = stem_all(&words);
+    stems.into_iter().zip(words).flat_map(|(stem, word)| [stem, exact(&word)]).collect()
 }
 
 /// The stems of `text`, in order, repeats kept: [`terms`] without the words themselves.
 pub(crate) fn stems(text: &str) -> Vec<String> {
-    let mut stems = Vec::new();
-    for_each_word(text, |word| stems.push(stem(&word)));
-    stems
+    stem_all(&content_words(text))
+}
+
+/// How many words of `text` are no stop words.
+pub(crate) fn count_content_words(text: &str) -> usize {
+    content_words(text).len()
+}
+
+/// The folded words of `text` that are no stop words.
+fn content_words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for_each_word(text, |word| {
+        if !is_stop_word(&word) {
+            words.push(word);
+        }
+        true
+    });
+    words
 }
 
 /// The identifiers of several words in `text`, each as one exact term.
@@ -103,11 +115,14 @@ pub(crate) fn joined_identifiers(text: &str) -> Vec<String> {
 /// Whether `text` is a list of at least `least` keywords: words without any that only hold a
 /// sentence together. Scripts without spaces have no such words, and are never taken for a list.
 pub(crate) fn is_keyword_list(text: &str, least: usize) -> bool {
-    if text.chars().any(is_cjk) {
-        return false;
-    }
-    let content = stems(text).len();
-    content >= least && content == split_identifier(text).len()
+    let mut words = 0;
+    let mut only_keywords = true;
+    for_each_word(text, |word| {
+        words += 1;
+        only_keywords = !is_stop_word(&word) && !word.chars().any(is_cjk);
+        only_keywords
+    });
+    only_keywords && words >= least
 }
 
 /// Marks a term that is a word itself, not a stem.
@@ -117,43 +132,44 @@ fn exact(word: &str) -> String {
     format!("{EXACT}{word}")
 }
 
-/// Calls `take` with every folded word that is no stop word.
-fn for_each_word(text: &str, mut take: impl FnMut(String)) {
+/// Calls `take` with every folded word until it answers `false`.
+fn for_each_word(text: &str, mut take: impl FnMut(String) -> bool) {
     let mut plain = String::new();
     let mut run: Vec<char> = Vec::new();
     // Folding after splitting: lower case has no humps.
     for word in split_identifier(text) {
+        let mut goes_on = true;
         for c in word.chars() {
             if is_cjk(c) {
-                take_plain(&mut plain, &mut take);
+                goes_on &= take_plain(&mut plain, &mut take);
                 run.push(c);
             } else {
-                take_bigrams(&mut run, &mut take);
+                goes_on &= take_bigrams(&mut run, &mut take);
                 plain.push(c);
             }
         }
-        take_bigrams(&mut run, &mut take);
-        take_plain(&mut plain, &mut take);
-    }
-}
-
-fn take_plain(word: &mut String, take: &mut impl FnMut(String)) {
-    if !word.is_empty() && word.len() <= MAX_TERM {
-        let folded = fold(word);
-        if !folded.is_empty() && !is_stop_word(&folded) {
-            take(folded);
+        goes_on &= take_bigrams(&mut run, &mut take);
+        goes_on &= take_plain(&mut plain, &mut take);
+        if !goes_on {
+            return;
         }
     }
-    word.clear();
 }
 
-fn take_bigrams(run: &mut Vec<char>, take: &mut impl FnMut(String)) {
-    match run.as_slice() {
-        [] => {}
+fn take_plain(word: &mut String, take: &mut impl FnMut(String) -> bool) -> bool {
+    let folded = if word.len() <= MAX_TERM { fold(word) } else { String::new() };
+    word.clear();
+    folded.is_empty() || take(folded)
+}
+
+fn take_bigrams(run: &mut Vec<char>, take: &mut impl FnMut(String) -> bool) -> bool {
+    let goes_on = match run.as_slice() {
+        [] => true,
         [single] => take(single.to_string()),
-        many => many.windows(2).for_each(|pair| take(pair.iter().collect())),
-    }
+        many => many.windows(2).fold(true, |on, pair| on & take(pair.iter().collect())),
+    };
     run.clear();
+    goes_on
 }
 
 /// Lower case without marks and compatibility forms.
@@ -164,7 +180,10 @@ fn fold(word: &str) -> String {
     word.nfkd().filter(|&c| !is_combining_mark(c)).flat_map(char::to_lowercase).collect()
 }
 
-fn stem(word: &str) -> String {
+/// The stem of each word; what is not all ASCII letters is its own stem.
+///
+/// All words go through one token stream: to set one up costs more than to stem a word.
+fn stem_all(words: &[String]) -> Vec<String> {
     thread_local! {
         static STEMMER: RefCell<TextAnalyzer> = RefCell::new(
             TextAnalyzer::builder(SimpleTokenizer::default())
@@ -172,12 +191,17 @@ fn stem(word: &str) -> String {
                 .build(),
         );
     }
-    if !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
-        return word.to_owned();
-    }
+    let is_english = |word: &String| word.bytes().all(|byte| byte.is_ascii_lowercase());
+    let english: Vec<&str> =
+        words.iter().filter(|word| is_english(word)).map(String::as_str).collect();
+    let line = english.join(" ");
     STEMMER.with_borrow_mut(|stemmer| {
-        let mut stream = stemmer.token_stream(word);
-        if stream.advance() { stream.token().text.clone() } else { word.to_owned() }
+        let mut stream = stemmer.token_stream(&line);
+        let mut stem = |word: &String| match is_english(word) && stream.advance() {
+            true => stream.token().text.clone(),
+            false => word.clone(),
+        };
+        words.iter().map(&mut stem).collect()
     })
 }
 

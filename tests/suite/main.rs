@@ -9,6 +9,7 @@
     unreachable_pub
 )]
 
+mod adapters;
 mod catalog;
 mod concurrency;
 mod eviction;
@@ -22,6 +23,7 @@ mod layers;
 mod onnx;
 mod policy;
 mod readers;
+mod readme;
 mod session;
 mod static_model;
 mod working_set;

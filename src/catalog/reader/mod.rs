@@ -3,6 +3,7 @@
 //! A format is recognised per definition, not per file: real lists mix shapes.
 
 mod anthropic;
+mod builtin;
 mod gemini;
 mod mcp;
 pub(crate) mod native;
@@ -12,6 +13,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use builtin::Builtin;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -75,12 +77,24 @@ impl Original {
             .chain(around.filter(|(key, _)| !matches!(*key, NEST | "type")))
     }
 
-    /// The definition with another name, everything else as it came.
-    pub(crate) fn renamed(&self, name: &str) -> Result<Arc<RawValue>> {
+    /// The definition with another name, without the fields in `drop` and with those in `set`, in
+    /// their place or at the end; everything else as it came.
+    pub(crate) fn edited(
+        &self,
+        name: &str,
+        drop: &[&str],
+        set: &[(&str, Arc<RawValue>)],
+    ) -> Result<Arc<RawValue>> {
+        let set_to = |key: &str| set.iter().find(|(other, _)| *other == key).map(|(_, new)| new);
         let mut fields = RawObject::default();
-        for (key, value) in self.fields.iter() {
+        for (key, value) in self.fields.iter().filter(|(key, _)| !drop.contains(key)) {
             let value = if key == "name" { raw(&name)? } else { Arc::clone(value) };
-            fields.push(key, value);
+            fields.push(key, set_to(key).map_or(value, Arc::clone));
+        }
+        for (key, value) in
+            set.iter().filter(|(key, _)| drop.contains(key) || !self.fields.contains(key))
+        {
+            fields.push(*key, Arc::clone(value));
         }
         let Some(envelope) = &self.envelope else { return raw(&fields) };
         let mut outer = RawObject::default();
@@ -89,23 +103,6 @@ impl Original {
             outer.push(key, value);
         }
         raw(&outer)
-    }
-}
-
-/// A provider's built-in tool (web search, code execution, ...): no schema, passed on untouched.
-#[derive(Debug, Clone)]
-pub struct Builtin {
-    raw: Arc<RawValue>,
-}
-
-impl Builtin {
-    /// The definition, byte for byte as it was read.
-    pub fn json(&self) -> &str {
-        self.raw.get()
-    }
-
-    pub(crate) fn raw(&self) -> &Arc<RawValue> {
-        &self.raw
     }
 }
 
@@ -448,16 +445,16 @@ impl Walk<'_> {
                         self.declaration(declaration, line);
                     }
                     if let Some(rest) = rest {
-                        self.listing.builtins.push(Builtin { raw: rest });
+                        self.listing.builtins.push(Builtin::new(rest, Some(Shape::Gemini)));
                     }
                 }
                 Err(error) => self.problem(error, line, None),
             }
             return;
         }
-        if is_builtin(&object) {
+        if builtin::is_builtin(&object) {
             self.count += 1;
-            self.listing.builtins.push(Builtin { raw: Arc::clone(item) });
+            self.listing.builtins.push(Builtin::new(Arc::clone(item), None));
             return;
         }
         let name = tool_name(&object);
@@ -538,26 +535,7 @@ fn is_rpc_error(object: &RawObject) -> bool {
 }
 
 fn is_definition(object: &RawObject) -> bool {
-    object.contains(NEST) || gemini::declarations(object).is_some() || is_builtin(object)
-}
-
-/// Whether this is a provider's own tool: a type of its own and no schema, or no name at all.
-fn is_builtin(object: &RawObject) -> bool {
-    let has_schema = ["parameters", "input_schema", "inputSchema", "parametersJsonSchema", NEST]
-        .iter()
-        .any(|key| object.contains(key));
-    if has_schema {
-        return false;
-    }
-    match object.string("type") {
-        Ok(Some(kind)) => !matches!(kind.as_str(), "function" | "object"),
-        _ => {
-            // Gemini's: {"googleSearch": {}}.
-            !object.contains("name")
-                && object.len() > 0
-                && object.iter().all(|(_, value)| value.get().trim_start().starts_with('{'))
-        }
-    }
+    object.contains(NEST) || gemini::declarations(object).is_some() || builtin::is_builtin(object)
 }
 
 fn recognise(object: &RawObject, fallback: Shape) -> Result<Shape> {

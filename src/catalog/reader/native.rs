@@ -32,10 +32,13 @@ pub(crate) const KNOWN: &[&str] = &[
 /// `parameters`, `examples`, `aliases`, `tags`, and the policy, under `policy` or beside the rest.
 pub(crate) fn tool(fields: RawObject) -> Result<ToolBuilder> {
     let policy = policy(&fields)?;
+    let states_risk = fields.contains("risk")
+        || fields.object("policy")?.is_some_and(|policy| policy.contains("risk"));
     let namespace = fields.string("namespace")?.filter(|text| !text.trim().is_empty());
     let server = fields.string("server").ok().flatten().filter(|text| !text.trim().is_empty());
     let mut builder = common(Shape::Native, fields, "parameters", KNOWN)?;
     builder.policy = policy;
+    builder.states_risk = states_risk;
     if let Some(original) = &builder.original {
         builder.examples = original.fields.strings("examples")?;
         builder.aliases = original.fields.strings("aliases")?;

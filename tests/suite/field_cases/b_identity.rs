@@ -123,9 +123,9 @@ fn case_18_nested_provider_format() {
         run.turn("read the file and send a mail").unwrap();
         let list = openai::tools(run.visible());
         let sent: Vec<&str> = list.iter().collect();
-        // The nested one goes out as it came, unknown field and all; so does the built-in, last.
+        // The nested one goes out as it came, unknown field and all; so does the built-in.
         assert_eq!(sent.first(), Some(&nested));
-        assert_eq!(sent.last(), Some(&builtin));
+        assert!(sent.contains(&builtin), "{sent:?}");
         let names: Vec<Value> =
             sent.iter().map(|text| serde_json::from_str::<Value>(text).unwrap()).collect();
         assert!(names.iter().any(|tool| tool["function"]["name"] == "send_mail"));
