@@ -108,3 +108,34 @@ pub trait Embedder: Send + Sync {
         EmbedderProfile::default()
     }
 }
+
+/// A shared model is a model.
+impl<E: Embedder + ?Sized> Embedder for std::sync::Arc<E> {
+    fn embed_documents(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
+        (**self).embed_documents(texts)
+    }
+
+    fn embed_queries(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
+        (**self).embed_queries(texts)
+    }
+
+    fn dimensions(&self) -> usize {
+        (**self).dimensions()
+    }
+
+    fn max_tokens(&self) -> usize {
+        (**self).max_tokens()
+    }
+
+    fn fingerprint(&self) -> String {
+        (**self).fingerprint()
+    }
+
+    fn batch_size(&self) -> usize {
+        (**self).batch_size()
+    }
+
+    fn profile(&self) -> EmbedderProfile {
+        (**self).profile()
+    }
+}

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::find_tool::FindRequest;
-use super::{Session, slot};
-use crate::catalog::{Snapshot, Tool, ToolId};
+use super::{Session, reach, slot};
+use crate::catalog::{Tool, ToolId};
 use crate::error::Result;
 use crate::index::{ToolIndex, definition_text};
-use crate::select::{Eligible, SelectRequest, policy};
+use crate::select::SelectRequest;
 
 /// Tools that one refusal names.
 const MAX_NAMED: usize = 20;
@@ -134,14 +134,14 @@ impl Session {
             });
         }
         let now = self.engine.index();
-        match self.called(&now.snapshot, &call.name).as_slice() {
+        match self.called(&now, &call.name).as_slice() {
             [row] => Ok(self.authorize_row(&now, *row)),
             [] => self.refuse_unknown(&now, &call.name).map(Verdict::Refused),
             several => {
-                let names: Vec<String> = several
+                let names: Vec<&str> = several
                     .iter()
                     .take(MAX_NAMED)
-                    .map(|&row| self.name_in(&now.snapshot, row))
+                    .map(|&row| now.snapshot.names().provider_name(row))
                     .collect();
                 let text = format!(
                     "'{}' stands for several tools; call one of: {}.",
@@ -157,13 +157,15 @@ impl Session {
     ///
     /// A name means what it meant in the list that the model was sent. Ends of names are good enough
     /// to find a tool but not to run one: "account" must not delete an account.
-    fn called(&self, now: &Snapshot, name: &str) -> Vec<usize> {
-        let may = |row: usize| policy::check(now.tool(row), &self.options.context).is_ok();
-        let seen = &self.index.snapshot;
-        if let Some(row) = self.row_in(seen, name).filter(|&row| self.eligible.contains(row)) {
+    fn called(&self, now: &ToolIndex, name: &str) -> Vec<usize> {
+        let eligible = reach(now, &self.options);
+        let may = |row: usize| eligible.contains(row);
+        let (seen, now) = (&self.index.snapshot, &now.snapshot);
+        let row = seen.names().by_provider(name).filter(|&row| self.eligible.contains(row));
+        if let Some(row) = row {
             return now.row(seen.tool(row).id()).filter(|&row| may(row)).into_iter().collect();
         }
-        match self.row_in(now, name).filter(|&row| may(row)) {
+        match now.names().by_provider(name).filter(|&row| may(row)) {
             Some(row) => vec![row],
             None => now.names().exact(name, &may),
         }
@@ -188,8 +190,8 @@ impl Session {
         if !self.briefed.contains(&id) {
             self.briefed.push(id);
         }
-        let name = self.name_in(&now.snapshot, row);
-        let definition = definition_text(&name, tool.description(), tool.parameters());
+        let name = now.snapshot.names().provider_name(row);
+        let definition = definition_text(name, tool.description(), tool.parameters());
         let list = if listed { "It is in your list from your next message on. " } else { "" };
         let text = format!(
             "{name} did not run, because you had not been shown its definition and guessed the \
@@ -202,15 +204,14 @@ impl Session {
     fn refuse_unknown(&self, now: &Arc<ToolIndex>, name: &str) -> Result<Refusal> {
         let shown: String = name.chars().take(80).collect();
         let request = SelectRequest::new(shown.as_str()).k(3).context(self.options.context.clone());
-        let eligible = Eligible::of(&now.snapshot, &self.options.context);
-        let near = self.engine.select_in(now, &request, &eligible)?;
+        let near = self.engine.select_among(now, &request, &reach(now, &self.options))?;
         let mut text = format!("There is no tool called '{}'.", shown.escape_debug());
-        let names: Vec<String> = near
+        let names: Vec<&str> = near
             .candidates
             .iter()
             .filter_map(|candidate| now.snapshot.row(&candidate.id))
             .take(MAX_NAMED)
-            .map(|row| self.name_in(&now.snapshot, row))
+            .map(|row| now.snapshot.names().provider_name(row))
             .collect();
         if !names.is_empty() {
             text += &format!(" Similar ones: {}.", names.join(", "));

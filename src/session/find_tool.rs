@@ -40,6 +40,8 @@ pub struct FindRequest {
     pub intents: Vec<String>,
     /// Tools to load without a search: ids, names, or unique ends of names.
     pub names: Vec<String>,
+    /// Tools whose whole definition is asked for, by the same names.
+    pub describe: Vec<String>,
     /// Only tools of this namespace.
     pub namespace: Option<String>,
     /// How many searched tools to load at most; 0 or none means the session's default. Names do
@@ -65,6 +67,11 @@ impl FindRequest {
     /// Tools by name, without a search.
     pub fn of_names<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
         Self { names: names.into_iter().map(Into::into).collect(), ..Self::default() }
+    }
+
+    /// The whole definitions of tools, which are loaded as well.
+    pub fn of_definitions<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
+        Self { describe: names.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 
     /// Restricts the search to one namespace.
@@ -97,16 +104,19 @@ impl FindRequest {
                 request.add_intent(&intent);
             }
         }
-        let names = strings(fields.get("names"), "names")?;
-        request.names.extend(names.iter().map(|name| name.trim().to_owned()));
-        request.names.retain(|name| !name.is_empty());
-        if request.names.len() > MAX_LIMIT {
+        let written = |key: &str| -> Result<Vec<String>> {
+            // Models fill in what they mean to leave out.
+            let list = strings(fields.get(key), key)?;
+            let list = list.iter().map(|text| text.trim()).filter(|text| !text.is_empty());
+            Ok(list.map(str::to_owned).collect())
+        };
+        request.names.extend(written("names")?);
+        request.describe = written("describe")?;
+        if request.names.len().max(request.describe.len()) > MAX_LIMIT {
             return Err(bad(&format!("give at most {MAX_LIMIT} names in one call")));
         }
-        let namespaces = strings(fields.get("namespace"), "namespace")?;
-        // Models fill in what they mean to leave out.
-        let mut namespaces = namespaces.iter().map(|text| text.trim()).filter(|t| !t.is_empty());
-        request.namespace = namespaces.next().map(str::to_owned);
+        let mut namespaces = written("namespace")?.into_iter();
+        request.namespace = namespaces.next();
         if namespaces.next().is_some() {
             return Err(bad("give one 'namespace', or none to search them all"));
         }
@@ -121,7 +131,7 @@ impl FindRequest {
                 }
             }
         };
-        if request.intents.is_empty() && request.names.is_empty() {
+        if request.intents.is_empty() && request.names.is_empty() && request.describe.is_empty() {
             return Err(bad("say in 'intent' what you want to do, or give 'names' of tools"));
         }
         if request.intents.len() > MAX_INTENTS {
@@ -160,9 +170,10 @@ impl FindRequest {
             words
         };
         let key = format!(
-            "{:?} {:?} {:?} {:?}",
+            "{:?} {:?} {:?} {:?} {:?}",
             normal(&self.intents),
             normal(&self.names),
+            normal(&self.describe),
             self.namespace,
             self.limit
         );
@@ -223,6 +234,16 @@ pub struct FoundTool {
     pub summary: String,
 }
 
+/// The whole definition of one tool in a [`FindReply`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Definition {
+    /// Which tool.
+    pub id: ToolId,
+    /// Name, description and parameters as JSON, the parameters byte for byte.
+    pub json: String,
+}
+
 /// What the model is told: text for the model, and the same as data.
 ///
 /// The definitions travel in the tool list, which has to be sent anew
@@ -246,8 +267,14 @@ pub struct FindReply {
     pub near: Vec<FoundTool>,
     /// Names that stand for no tool.
     pub unknown_names: Vec<String>,
+    /// Definitions that were asked for.
+    pub definitions: Vec<Definition>,
     /// Namespaces in which tools exist, when nothing was found.
     pub namespaces: Vec<String>,
+    /// Names of tools that can be loaded, in catalog order, when nothing was found; the first 30.
+    pub available: Vec<String>,
+    /// How many tools can be loaded, when nothing was found.
+    pub n_available: usize,
     /// Tools named in this reply.
     pub shown: usize,
     /// Tools that fit in all.
@@ -290,6 +317,17 @@ impl fmt::Display for FindReply {
                 line += &format!("; tools exist in: {}.", self.namespaces.join(", "));
             }
             lines.push(line);
+            if !self.available.is_empty() {
+                let of = if self.n_available > self.available.len() {
+                    format!(" ({} of {})", self.available.len(), self.n_available)
+                } else {
+                    String::new()
+                };
+                lines.push(format!(
+                    "Ask in other words, or load one of these by name{of}: {}.",
+                    self.available.join(", ")
+                ));
+            }
         }
         if !self.loaded.is_empty() {
             let n = self.loaded.len();
@@ -311,6 +349,9 @@ impl fmt::Display for FindReply {
             };
             lines.push(format!("Not loaded, because {why}; finish with other tools first:"));
             lines.extend(self.not_loaded.iter().map(|(tool, _)| tool.line()));
+        }
+        for definition in &self.definitions {
+            lines.push(format!("Definition: {}", definition.json));
         }
         if !self.ambiguous.is_empty() {
             let names: Vec<&str> = self.ambiguous.iter().map(|tool| tool.name.as_str()).collect();
@@ -365,15 +406,4 @@ impl FoundTool {
 
 fn plural(n: usize) -> &'static str {
     if n == 1 { "" } else { "s" }
-}
-
-/// The first line of a description, at most `bytes` bytes, cut at a word.
-pub(crate) fn first_line(description: &str, bytes: usize) -> String {
-    let line = description.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    if line.len() <= bytes {
-        return line.to_owned();
-    }
-    let cut = &line[..line.floor_char_boundary(bytes)];
-    let cut = cut.rsplit_once(' ').map_or(cut, |(head, _)| head);
-    format!("{cut}…")
 }

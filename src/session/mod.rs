@@ -3,6 +3,7 @@
 mod asynchronous;
 mod authorize;
 mod find_tool;
+mod lookup;
 mod options;
 mod refresh;
 mod search;
@@ -14,20 +15,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use asynchronous::AsyncSession;
 pub use authorize::{Authorized, Call, Refusal, RefusalKind, Verdict};
-pub(crate) use find_tool::first_line;
-pub use find_tool::{FindReply, FindRequest, FindStatus, FoundTool};
+pub use find_tool::{Definition, FindReply, FindRequest, FindStatus, FoundTool};
 pub use options::{FIND_TOOL, SessionOptions};
 use refresh::{CoreTool, core_id, core_rows, fits_whole, roomy};
 pub use state::{RestoreReport, SessionState};
 pub use turn::{Turn, TurnInput};
 use visible::{BuiltinJson, VisibleInner};
-pub use visible::{Entry, MetaTool, TokenFigures, Visible};
+pub use visible::{Entry, MetaTool, Visible};
 
 use crate::catalog::{Snapshot, Tool, ToolId, VisibleTool};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{ToolIndex, definition_text};
-use crate::select::{Eligible, Message, RuntimeContext, SelectRequest};
+use crate::select::{Eligible, Message, RuntimeContext, SelectRequest, TokenFigures, first_line};
 use crate::text::TokenCount;
 use crate::working_set::{Delta, Slot, WorkingSet};
 
@@ -35,6 +35,9 @@ use crate::working_set::{Delta, Slot, WorkingSet};
 const MAX_RECENT: usize = 6;
 /// Bytes of a remembered message.
 const MAX_RECENT_TEXT: usize = 4 * 1024;
+
+/// Bytes of a tool's line in a reply.
+const SUMMARY: usize = 120;
 
 /// One run of an agent.
 ///
@@ -136,25 +139,6 @@ impl Session {
         if let Some(missing) = session.core.iter().find(|tool| tool.id.is_none()) {
             resolve(&session.index, &session.eligible, &missing.name, "core")?;
         }
-        let meta = &session.meta.name;
-        if session.index.snapshot.by_provider_name(meta).is_some() {
-            return Err(Error::new(
-                ErrorKind::InvalidSetting,
-                format!(
-                    "a tool of the catalog is called '{meta}' like the meta-tool: give the \
-                     meta-tool another name or the tool a namespace"
-                ),
-            ));
-        }
-        if session.index.snapshot.builtins().any(|builtin| builtin.name() == Some(meta)) {
-            return Err(Error::new(
-                ErrorKind::InvalidSetting,
-                format!(
-                    "a built-in tool of the catalog is called '{meta}' like the meta-tool: give the \
-                     meta-tool another name"
-                ),
-            ));
-        }
         for name in session.options.pinned.clone() {
             let row = resolve(&session.index, &session.eligible, &name, "pinned")?;
             let delta = session.set.pin(slot(&session.index, row))?;
@@ -169,8 +153,8 @@ impl Session {
     fn begin(engine: Engine, options: SessionOptions) -> Result<Self> {
         options.validate()?;
         let index = engine.index();
-        let eligible = Eligible::of(&index.snapshot, &options.context);
-        let meta = MetaTool::named(&options.meta_tool);
+        let eligible = reach(&index, &options);
+        let meta = MetaTool::new(&options.meta_tool, options.compressed.is_some());
         let text = definition_text(&meta.name, &meta.description, Some(&meta.parameters));
         let meta_tokens = engine.token_counter().count(&text);
         let naive = naive_tokens(&index, &eligible);
@@ -289,11 +273,14 @@ impl Session {
         let recent = input.recent.unwrap_or_else(|| self.recent.clone());
         let (mut selection, mut retrieved) = (None, Vec::new());
         if !self.pass_through {
-            let request = SelectRequest::new(input.message.as_str())
+            let mut request = SelectRequest::new(input.message.as_str())
                 .recent(recent)
                 .k(self.options.retrieve)
+                .min_score_ratio(self.options.min_score_ratio)
                 .context(self.options.context.clone());
-            let found = match self.engine.select_in(&self.index, &request, &self.eligible) {
+            request.fallback = self.options.fallback;
+            request.intent_rules.clone_from(&self.options.intent);
+            let found = match self.engine.select_among(&self.index, &request, &self.eligible) {
                 Ok(found) => found,
                 Err(error) => {
                     self.pending = delta;
@@ -347,13 +334,18 @@ impl Session {
         let meta = (!self.pass_through).then(|| Arc::clone(&self.meta));
         let sent = rows.iter().map(|&row| self.index.costs[row]).sum::<TokenCount>()
             + if meta.is_some() { self.meta_tokens } else { 0 };
-        let tools = rows.into_iter().map(|row| self.shown_in(snapshot, row)).collect();
+        let tools = rows.into_iter().map(|row| Arc::clone(snapshot.visible_tool(row))).collect();
         Visible {
             inner: Arc::new(VisibleInner {
                 tools,
                 core: self.set.core().len(),
                 meta,
-                builtins: snapshot.builtins().cloned().map(BuiltinJson).collect(),
+                builtins: snapshot
+                    .builtins()
+                    .filter(|builtin| builtin.name() != Some(&*self.meta.name))
+                    .cloned()
+                    .map(BuiltinJson)
+                    .collect(),
                 tokens: TokenFigures::new(sent, self.naive_tokens),
                 epoch: self.set.epoch(),
                 catalog_version: snapshot.version(),
@@ -464,12 +456,12 @@ impl Session {
         self.pass_through || self.set.len() >= self.eligible.count()
     }
 
-    /// Every tool that the caller may use, in catalog order, under the name by which the model calls
-    /// it.
-    pub fn eligible_tools(&self) -> impl Iterator<Item = Arc<VisibleTool>> {
+    /// Every tool that the caller may use, in catalog order, under the name that providers know it
+    /// by.
+    pub fn eligible_tools(&self) -> impl Iterator<Item = &Arc<VisibleTool>> {
         let snapshot = &self.index.snapshot;
         let rows = (0..snapshot.len()).filter(|&row| self.eligible.contains(row));
-        rows.map(|row| self.shown_in(snapshot, row))
+        rows.map(|row| snapshot.visible_tool(row))
     }
 
     /// The meta-tool, whether it is in the list now or not.
@@ -496,7 +488,7 @@ impl Session {
     pub fn note_shown<S: AsRef<str>>(&mut self, names: impl IntoIterator<Item = S>) {
         let snapshot = &self.index.snapshot;
         for name in names {
-            let row = self.row_in(snapshot, name.as_ref());
+            let row = snapshot.names().by_provider(name.as_ref());
             if let Some(row) = row.filter(|&row| self.eligible.contains(row)) {
                 let id = snapshot.tool(row).id();
                 if !self.briefed.contains(id) {
@@ -527,6 +519,15 @@ impl Session {
         if self.recent.len() > MAX_RECENT {
             self.recent.remove(0);
         }
+    }
+}
+
+/// The rows that a run may use: those of its caller, less one that is called like the meta-tool.
+fn reach(index: &ToolIndex, options: &SessionOptions) -> Eligible {
+    let eligible = Eligible::of(&index.snapshot, &options.context);
+    match index.snapshot.names().by_provider(&options.meta_tool) {
+        Some(reserved) => eligible.without(reserved, index.snapshot.len()),
+        None => eligible,
     }
 }
 
@@ -570,5 +571,5 @@ fn resolve(index: &ToolIndex, eligible: &Eligible, name: &str, what: &str) -> Re
 
 /// The first line of a tool's description, as replies show it.
 fn summary(tool: &Tool) -> String {
-    first_line(tool.description(), 120)
+    first_line(tool.description(), SUMMARY)
 }

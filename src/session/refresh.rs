@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::{Session, SessionOptions, cost, naive_tokens, resolve, slots};
+use super::{Session, SessionOptions, cost, naive_tokens, reach, resolve, slots};
 use crate::catalog::ToolId;
 use crate::index::ToolIndex;
 use crate::select::Eligible;
@@ -34,7 +34,7 @@ impl Session {
     pub(super) fn see(&mut self, index: Arc<ToolIndex>) -> Delta {
         let before = if self.pass_through { self.visible_ids() } else { Vec::new() };
         let old = std::mem::replace(&mut self.index, index);
-        self.eligible = Eligible::of(&self.index.snapshot, &self.options.context);
+        self.eligible = reach(&self.index, &self.options);
         self.naive_tokens = naive_tokens(&self.index, &self.eligible);
         let (index, eligible) = (Arc::clone(&self.index), self.eligible.clone());
         for tool in self.core.iter_mut().filter(|tool| tool.id.is_none()) {

@@ -4,39 +4,12 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::Session;
-use crate::catalog::{Builtin, Snapshot, ToolId, VisibleTool};
-use crate::text::TokenCount;
+use crate::catalog::{Builtin, ToolId, VisibleTool};
+use crate::select::TokenFigures;
+use crate::working_set::ListOrder;
 
-/// Tokens of the tool list, beside what all eligible tools would take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct TokenFigures {
-    /// Tokens of the definitions that are sent, the meta-tool's included.
-    pub sent: TokenCount,
-    /// Tokens of all definitions that the caller may use.
-    pub naive: TokenCount,
-}
-
-impl TokenFigures {
-    pub(crate) fn new(sent: TokenCount, naive: TokenCount) -> Self {
-        Self { sent, naive }
-    }
-
-    /// Tokens saved; 0 when the list takes more than all tools would.
-    pub fn saved(&self) -> TokenCount {
-        self.naive.saturating_sub(self.sent)
-    }
-
-    /// Share saved, in [0, 1].
-    pub fn saved_share(&self) -> f64 {
-        if self.naive == 0 { 0.0 } else { self.saved() as f64 / self.naive as f64 }
-    }
-}
-
-/// The meta-tool's definition: constant bytes for a name.
+/// The meta-tool's definition: constant bytes for a name and a mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MetaTool {
@@ -49,7 +22,9 @@ pub struct MetaTool {
 }
 
 impl MetaTool {
-    pub(crate) fn named(name: &str) -> Self {
+    /// The meta-tool called `name`; `describe` lets it look definitions up.
+    pub(crate) fn new(name: &str, describe: bool) -> Self {
+        let look_up = if describe { DESCRIBE } else { "" };
         Self {
             name: name.to_owned(),
             description: "Find and load tools that are not in your tool list. Only some of the \
@@ -57,20 +32,25 @@ impl MetaTool {
                 you say that something cannot be done. Say what you want to do in plain words, or \
                 name tools that you know. Loaded tools are in your list from your next message on."
                 .to_owned(),
-            parameters: concat!(
+            parameters: [
                 r#"{"type":"object","properties":{"#,
                 r#""intent":{"type":"string","description":"What you want to do, for example: open a support ticket for a customer"},"#,
                 r#""intents":{"type":"array","items":{"type":"string"},"description":"Several things you want to do, searched at once"},"#,
                 r#""names":{"type":"array","items":{"type":"string"},"description":"Names of tools to load without a search"},"#,
+                look_up,
                 r#""namespace":{"type":"string","description":"Search only the tools of this integration"},"#,
-                r#""limit":{"type":"integer","minimum":1,"description":"How many tools to load at most"}}}"#
-            )
-            .to_owned(),
+                r#""limit":{"type":"integer","minimum":1,"description":"How many tools to load at most"}}}"#,
+            ]
+            .concat(),
         }
     }
 }
 
-/// The list of tools that the model is sent now: core, meta-tool, then in order of admission.
+/// The parameter by which definitions are looked up.
+const DESCRIBE: &str = r#""describe":{"type":"array","items":{"type":"string"},"description":"Names of tools whose whole definition you want to read"},"#;
+
+/// The list of tools that the model is sent now: core, meta-tool, then in order of
+/// admission or of names.
 ///
 /// Within an epoch a later list begins with the bytes of an earlier one, whichever adapter renders
 /// it. Cheap to clone. After [`find_tool`](crate::Session::find_tool) the list has to be read again:
@@ -211,40 +191,14 @@ impl Session {
         let core: HashSet<usize> = rows.iter().copied().collect();
         let others = (0..snapshot.len()).filter(|row| !core.contains(row));
         rows.extend(others.filter(|&row| self.eligible.contains(row)));
+        if self.options.working_set.order == ListOrder::Name {
+            rows[core.len()..].sort_by_key(|&row| snapshot.names().provider_name(row));
+        }
         rows
     }
 
     pub(super) fn visible_ids(&self) -> Vec<ToolId> {
         let snapshot = &self.index.snapshot;
         self.visible_rows().into_iter().map(|row| snapshot.tool(row).id().clone()).collect()
-    }
-
-    /// The name by which the model calls the tool: its provider name, unless the meta-tool has it. A
-    /// refresh may bring in a tool of that name while the run goes on.
-    pub(super) fn name_in(&self, snapshot: &Snapshot, row: usize) -> String {
-        let name = snapshot.names().provider_name(row);
-        if name == self.meta.name {
-            snapshot.names().spare_name(snapshot.tool(row).id())
-        } else {
-            name.to_owned()
-        }
-    }
-
-    pub(super) fn shown_in(&self, snapshot: &Snapshot, row: usize) -> Arc<VisibleTool> {
-        let shown = snapshot.visible_tool(row);
-        if shown.name == self.meta.name {
-            let name = self.name_in(snapshot, row);
-            return Arc::new(VisibleTool::new(shown.tool.clone(), name));
-        }
-        Arc::clone(shown)
-    }
-
-    /// The row that the model means by `name`, the reverse of [`name_in`](Self::name_in).
-    pub(super) fn row_in(&self, snapshot: &Snapshot, name: &str) -> Option<usize> {
-        let names = snapshot.names();
-        names.by_provider(name).or_else(|| {
-            let clash = names.by_provider(&self.meta.name)?;
-            (self.name_in(snapshot, clash) == name).then_some(clash)
-        })
     }
 }

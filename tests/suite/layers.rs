@@ -12,7 +12,10 @@ const LAYERS: &[&[&str]] = &[
     &["select"],
     &["working_set"],
     &["session", "engine"],
-    &["adapters"],
+    &["adapters", "handlers", "selector", "calibration"],
+    &["config"],
+    &["eval"],
+    &["cli"],
 ];
 
 fn layer(module: &str) -> usize {

@@ -1,313 +1,287 @@
-//! Who may use what, and what nobody may learn.
+//! Gate, fallback, calibration and handlers on the way that a runtime goes.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 use toolrack::{
-    Call, Catalog, Engine, ErrorKind, FindRequest, Listing, RefusalKind, RuntimeContext,
-    SelectRequest, Session, SessionOptions, Tool, ToolPolicy, Verdict, openai,
+    Boost, Calibration, Call, Catalog, Dispatch, Embedder, Engine, Error, ErrorKind, Fallback,
+    FindRequest, FindStatus, Gate, HandlerFuture, Handlers, LabelledQuery, Outcome, Result,
+    RuntimeContext, SelectRequest, Selector, SessionOptions, StaticEmbedder, TrustPolicy, Verdict,
 };
 
-use crate::fixtures::{allowed, id, refused, tool};
+/// The bundled model, which can be switched off.
+#[derive(Clone)]
+struct Switched(Arc<AtomicBool>);
 
-fn restricted(written: &str, restrict: impl FnOnce(&mut ToolPolicy)) -> Tool {
-    let id = id(written);
-    let mut policy = ToolPolicy::default();
-    restrict(&mut policy);
-    Tool::builder(id.name())
-        .namespace(id.namespace())
-        .description("Does it.")
-        .policy(policy)
-        .build()
-        .unwrap()
+impl Switched {
+    fn check(&self) -> Result<()> {
+        let up = self.0.load(Ordering::SeqCst);
+        if up { Ok(()) } else { Err(Error::embedder("the embedding service is down")) }
+    }
 }
 
-fn list(words: &[&str]) -> Vec<String> {
-    words.iter().map(|&word| word.to_owned()).collect()
+impl Embedder for Switched {
+    fn embed_documents(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
+        self.check()?;
+        StaticEmbedder::bundled().embed_documents(texts)
+    }
+    fn dimensions(&self) -> usize {
+        StaticEmbedder::bundled().dimensions()
+    }
+    fn max_tokens(&self) -> usize {
+        256
+    }
+    fn fingerprint(&self) -> String {
+        "switched/1".into()
+    }
+}
+
+const SERVICES: &str = r#"[
+    {"name": "restart_service", "aliases": ["bounce", "turn it off and on"], "risk": "write",
+     "description": "Restart a running service."},
+    {"name": "delete_service", "aliases": ["bounce for good"], "risk": "destructive",
+     "description": "Delete a service."},
+    {"name": "list_services", "aliases": ["service overview"], "description": "List the services."},
+    {"name": "service_logs", "description": "Read the log of a service."}]"#;
+
+fn services() -> (Engine, Arc<AtomicBool>) {
+    let up = Arc::new(AtomicBool::new(true));
+    let catalog = Catalog::parse(SERVICES).unwrap();
+    let engine = Engine::builder(catalog).embedder(Switched(Arc::clone(&up))).build().unwrap();
+    (engine, up)
+}
+
+fn names(selection: &toolrack::Selection) -> Vec<&str> {
+    selection.candidates.iter().map(|candidate| candidate.id.name()).collect()
 }
 
 #[test]
-fn every_condition_has_to_hold() {
-    let tools = vec![
-        restricted("a/off", |policy| policy.enabled = false),
-        restricted("a/prod", |policy| policy.environments = list(&["prod", "staging"])),
-        restricted("a/scoped", |policy| policy.scopes = list(&["x", "y"])),
-        restricted("a/staff", |policy| policy.roles = list(&["admin", "staff"])),
-        restricted("a/planning", |policy| policy.stages = list(&["plan"])),
-        restricted("a/tenanted", |policy| policy.tenants = list(&["acme"])),
-        restricted("a/flagged", |policy| policy.flags = list(&["beta", "new"])),
-        restricted("b/free", |_| {}),
-    ];
-    let engine = Engine::builder(Catalog::from_tools(tools).unwrap()).build().unwrap();
-    let may = |context: RuntimeContext| -> Vec<String> {
-        let options = SessionOptions::default().context(context);
-        let run = engine.session(options).unwrap();
-        run.visible().tools().iter().map(|shown| shown.tool.name().to_owned()).collect()
+fn without_the_model_only_names_and_trusted_aliases_count() {
+    let (engine, up) = services();
+    up.store(false, Ordering::SeqCst);
+    let select =
+        |text: &str, fallback| engine.select(&SelectRequest::new(text).fallback(fallback)).unwrap();
+    let by_words = select("read the log of the service, please bounce it", Fallback::Words);
+    assert!(names(&by_words).contains(&"service_logs") && by_words.is_degraded());
+
+    let strict = select("read the log of the service, please bounce it", Fallback::Aliases);
+    assert_eq!(names(&strict), ["restart_service"]);
+    assert_eq!(strict.candidates[0].boosts, [Boost::Alias]);
+    assert!(strict.is_degraded() && strict.outcome == Outcome::Found);
+
+    // Word for word, and names still count; nothing else brings a tool back.
+    assert_eq!(select("the bouncer of the club", Fallback::Aliases).outcome, Outcome::NoMatch);
+    assert_eq!(names(&select("call `service_logs`", Fallback::Aliases)), ["service_logs"]);
+    let nothing = select("everything about services", Fallback::Aliases);
+    assert_eq!((nothing.outcome, nothing.candidates.len()), (Outcome::NoMatch, 0));
+
+    // Two that change something, by one wording: somebody should choose.
+    let both = select("bounce for good", Fallback::Aliases);
+    let Outcome::Ambiguous(ids) = &both.outcome else { panic!("{both}") };
+    assert_eq!(ids.len(), 2);
+
+    // Hidden tools have no aliases.
+    let context = RuntimeContext::default().allow_tools(["default/list_services".parse().unwrap()]);
+    let request = SelectRequest::new("bounce it").fallback(Fallback::Aliases).context(context);
+    assert_eq!(engine.select(&request).unwrap().outcome, Outcome::NoMatch);
+
+    // Recovery with the next success.
+    up.store(true, Ordering::SeqCst);
+    let back = select("read the log of the service", Fallback::Aliases);
+    assert!(!back.is_degraded() && names(&back).contains(&"service_logs"));
+}
+
+#[test]
+fn below_the_gate_an_alias_decides_and_a_session_goes_the_same_way() {
+    let (engine, up) = services();
+    let odd = "the screen froze and the pointer jumps: turn it off and on";
+    let strict = Gate::default();
+    let strict_engine = |fallback| {
+        let mut gate = strict.clone();
+        (gate.read, gate.write, gate.destructive) = (Some(0.99), Some(0.99), Some(1.0));
+        gate.coverage = 1.0;
+        let engine = Engine::builder(Catalog::parse(SERVICES).unwrap()).gate(gate).build().unwrap();
+        engine.select(&SelectRequest::new(odd).fallback(fallback)).unwrap()
     };
-    let nobody = RuntimeContext::default;
-    // Without facts, whatever asks for one is out of reach.
-    assert_eq!(may(nobody()), ["free"]);
-    assert_eq!(may(nobody().environment("prod")), ["prod", "free"]);
-    assert_eq!(may(nobody().environment("Prod")), ["free"]);
-    assert_eq!(may(nobody().scopes(["x"])), ["free"]);
-    assert_eq!(may(nobody().scopes(["x", "y", "z"])), ["scoped", "free"]);
-    assert_eq!(may(nobody().roles(["staff"])), ["staff", "free"]);
-    assert_eq!(may(nobody().stage("plan")), ["planning", "free"]);
-    assert_eq!(may(nobody().tenant("acme")), ["tenanted", "free"]);
-    assert_eq!(may(nobody().flags(["beta"])), ["free"]);
-    assert_eq!(may(nobody().flags(["beta", "new"])), ["flagged", "free"]);
-    assert_eq!(may(nobody().approve_namespaces(["a"]).stage("plan")), ["planning"]);
-    assert_eq!(may(nobody().approve_namespaces::<&str>([])), Vec::<String>::new());
-    assert_eq!(may(nobody().allow_tools([id("a/staff"), id("a/off")]).roles(["admin"])), ["staff"]);
-    assert_eq!(may(nobody().allow_tools([])), Vec::<String>::new());
+    assert_eq!(strict_engine(Fallback::Words).outcome, Outcome::NoMatch);
+    assert_eq!(names(&strict_engine(Fallback::Aliases)), ["restart_service"]);
+
+    let options = SessionOptions::default().pass_through(0).fallback(Fallback::Aliases);
+    let mut run = engine.session(options).unwrap();
+    up.store(false, Ordering::SeqCst);
+    let turn = run.turn(odd).unwrap();
+    assert_eq!(turn.visible.names().collect::<Vec<_>>(), ["find_tool", "restart_service"]);
+    assert!(turn.explain().contains("alias"), "{}", turn.explain());
+    let reply = run.find_tool(&FindRequest::new("read the log of a service")).unwrap();
+    assert_eq!(reply.status, FindStatus::NothingFound);
+    let reply = run.find_tool(&FindRequest::new("a service overview")).unwrap();
+    assert_eq!(reply.loaded[0].name, "list_services");
 }
 
 #[test]
-fn contexts_travel_as_json_and_refuse_what_they_do_not_know() {
-    let context = RuntimeContext::default()
-        .scopes(["s"])
-        .roles(["r"])
-        .stage("plan")
-        .environment("prod")
-        .tenant("t")
-        .flags(["f"])
-        .approve_namespaces(["n"])
-        .allow_tools([id("a/b")]);
-    let text = serde_json::to_string(&context).unwrap();
-    assert_eq!(serde_json::from_str::<RuntimeContext>(&text).unwrap(), context);
-    assert!(serde_json::from_str::<RuntimeContext>(r#"{"scope": ["s"]}"#).is_err());
-    // Absent and empty are two things.
-    let absent: RuntimeContext = serde_json::from_str("{}").unwrap();
-    let empty: RuntimeContext = serde_json::from_str(r#"{"tools": [], "namespaces": []}"#).unwrap();
-    assert!(absent.tools.is_none() && empty.tools == Some(BTreeSet::new()));
-    assert_ne!(absent, empty);
-}
-
-#[test]
-fn eligibility_comes_before_the_ranking_and_its_cut() {
-    // Twenty better fits that may not be used must not use up k.
-    let mut tools: Vec<Tool> = (0..20)
-        .map(|n| {
-            restricted(&format!("a/archive_shipment_{n}"), |policy| policy.scopes = list(&["x"]))
-        })
-        .collect();
-    tools.push(tool("b/shipment_archive", "Shipments of the archive."));
-    let engine = Engine::builder(Catalog::from_tools(tools).unwrap()).build().unwrap();
-    let selection = engine.select(&SelectRequest::new("archive the shipment").k(1)).unwrap();
-    assert_eq!(selection.candidates[0].id, id("b/shipment_archive"));
-    assert_eq!((selection.eligible, selection.total), (1, 1));
-    // The ranking is that of a catalog of the eligible tools alone.
-    let alone = Engine::builder(
-        Catalog::from_tools([tool("b/shipment_archive", "Shipments of the archive.")]).unwrap(),
-    )
-    .build()
-    .unwrap();
-    let only = alone.select(&SelectRequest::new("archive the shipment").k(1)).unwrap();
-    assert_eq!(selection.candidates, only.candidates);
-}
-
-#[test]
-fn explaining_a_hidden_tool_is_explaining_a_missing_one() {
-    let engine = Engine::builder(
-        Catalog::from_tools([
-            restricted("a/hidden", |policy| policy.enabled = false),
-            tool("a/shown", "Does it."),
-        ])
-        .unwrap(),
-    )
-    .build()
-    .unwrap();
-    let request = SelectRequest::new("hidden shown");
-    let [hidden, missing] = ["a/hidden", "a/nobody"].map(|written| {
-        let error = engine.explain(&request, &id(written)).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::UnknownTool);
-        error.to_string().replace(written, "NAME")
-    });
-    assert_eq!(hidden, missing);
-    assert_eq!(engine.explain(&request, &id("a/shown")).unwrap().of, 1);
-    // Outside the namespace that is asked for, too.
-    let elsewhere = request.namespace("b");
-    assert_eq!(
-        engine.explain(&elsewhere, &id("a/shown")).unwrap_err().kind(),
-        ErrorKind::UnknownTool
-    );
-}
-
-#[test]
-fn the_policy_of_now_counts_when_a_call_is_made() {
-    let open = || tool("a/wipe", "Wipe.");
-    let shut = || restricted("a/wipe", |policy| policy.scopes = list(&["wipe"]));
-    let engine =
-        Engine::builder(Catalog::from_tools([open(), tool("a/b", ""), tool("a/c", "")]).unwrap())
-            .build()
-            .unwrap();
-    let mut run = engine.session(SessionOptions::default().core(["wipe"]).limit(2)).unwrap();
-    let used = allowed(&mut run, "a__wipe");
-    run.record_use(&used);
-    // The tool's owner restricts it between the list and the call.
-    engine
-        .refresh("catalog", Listing::from_tools([shut(), tool("a/b", ""), tool("a/c", "")]))
-        .unwrap();
-    let refusal = refused(&mut run, "a__wipe");
-    assert_eq!(refusal.kind, RefusalKind::Unknown);
-    assert!(!run.step().visible.contains("a__wipe"));
-    assert!(!run.step().visible.contains("a__wipe"));
-    // The caller is granted the scope.
-    run.set_context(RuntimeContext::default().scopes(["wipe"]));
-    assert_eq!(run.visible().names().next(), Some("a__wipe"));
-    allowed(&mut run, "a__wipe");
-    run.set_context(RuntimeContext::default());
-    assert_eq!(refused(&mut run, "a__wipe").kind, RefusalKind::Unknown);
-}
-
-#[test]
-fn a_context_that_grows_does_not_flood_the_list() {
-    let mut tools = vec![tool("a/one", "One."), tool("a/two", "Two.")];
-    tools.extend(
-        (0..200)
-            .map(|n| restricted(&format!("b/more_{n}"), |policy| policy.roles = list(&["admin"]))),
-    );
-    let engine = Engine::builder(Catalog::from_tools(tools).unwrap()).build().unwrap();
-    let mut run = engine.session(SessionOptions::default().limit(5)).unwrap();
-    assert!(run.is_pass_through());
-    run.set_context(RuntimeContext::default().roles(["admin"]));
-    assert!(run.visible().tools().len() <= 5 && run.visible().meta_tool().is_some());
-    assert!(run.step().delta.new_epoch);
-}
-
-/// A secret word that no other text has.
-fn secret(n: usize) -> String {
-    format!("zq{n}xj")
-}
-
-/// Everything that a model, a user or a log of one run can see.
-fn everything(engine: &Engine, run: &mut Session, context: &RuntimeContext, words: &str) -> String {
-    let mut out = String::new();
-    let turn = run.turn(words).unwrap();
-    out += &format!("{turn:?} {} {turn}", turn.delta);
-    out += &openai::tools(&turn).json();
-    for arguments in [
-        json!({"intent": words}),
-        json!({"intents": [words, "do the thing"], "limit": 50}),
-        json!({"names": ["thing", "nobody"]}),
-        json!({"intent": "qwertz asdfgh yxcvbn uiopl"}),
-        json!({"intent": words, "namespace": "space0"}),
-    ] {
-        if let Verdict::MetaTool(request) =
-            run.authorize(&Call::new("find_tool", arguments)).unwrap()
-        {
-            let reply = run.find_tool(&request).unwrap();
-            out += &format!("{reply} {reply:?} {}", reply.json());
-        }
+fn aliases_of_a_source_that_is_not_trusted_do_not_count() {
+    let catalog = Catalog::trusting(TrustPolicy::default().alias_sources(["ours"]));
+    let engine = Engine::builder(catalog).embedder(Switched(Arc::default())).build().unwrap();
+    let theirs = SERVICES.replace("\"name\": \"", "\"namespace\": \"theirs\", \"name\": \"");
+    for (source, text) in [("ours", SERVICES), ("theirs", &theirs)] {
+        engine.refresh(source, toolrack::Listing::parse(text).unwrap()).unwrap();
     }
-    for name in ["thing", "nobody", "a/b", "space0__"] {
-        out += &format!("{:?}", run.authorize(&Call::new(name, json!({}))).unwrap());
-    }
-    let request = SelectRequest::new(words).k(100).context(context.clone());
+    let request = SelectRequest::new("please bounce it").fallback(Fallback::Aliases);
     let selection = engine.select(&request).unwrap();
-    out += &format!("{selection:?} {selection} {}", serde_json::to_string(&selection).unwrap());
-    for candidate in &selection.candidates {
-        out += &format!("{:?}", engine.explain(&request, &candidate.id).unwrap());
-    }
-    out += &format!("{:?} {}", run.visible(), run.visible());
-    out += &format!("{run:?} {engine:?} {:?}", run.engine().report());
-    out += &serde_json::to_string(&run.to_state()).unwrap();
-    out
+    assert_eq!(selection.candidates.len(), 1);
+    assert_eq!(selection.candidates[0].id.namespace(), "default");
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
-    #[test]
-    fn nothing_of_a_hidden_tool_shows_anywhere(
-        policies in prop::collection::vec((0_usize..7, 0_usize..3, 0_usize..3), 2..14),
-        facts in prop::collection::vec(any::<bool>(), 7),
-        limit in 1_usize..6,
-        words_alone: bool,
-    ) {
-        let tools: Vec<Tool> = policies.iter().enumerate().map(|(n, &(kind, space, same))| {
-            let mut policy = ToolPolicy::default();
-            let word = vec!["yes".to_owned()];
-            match kind {
-                0 => policy.enabled = false,
-                1 => policy.environments = word,
-                2 => policy.scopes = word,
-                3 => policy.roles = word,
-                4 => policy.stages = word,
-                5 => policy.tenants = word,
-                _ => {}
-            }
-            // Some share a bare name over namespaces, all have a secret in every text.
-            let name = if same == 0 { format!("thing_{}", secret(n)) } else { format!("{}_thing", secret(n)) };
-            Tool::builder(name)
-                .namespace(format!("space{space}"))
-                .title(format!("Title {}", secret(n)))
-                .description(format!("Do the thing {} well.", secret(n)))
-                .parameters(&json!({"type": "object", "properties": {format!("p_{}", secret(n)): {"description": secret(n)}}}))
-                .aliases([secret(n)])
-                .tags([secret(n)])
-                .policy(policy)
-                .build()
-                .unwrap()
-        }).collect();
-        let mut context = RuntimeContext::default();
-        if facts[0] { context = context.environment("yes"); }
-        if facts[1] { context = context.scopes(["yes"]); }
-        if facts[2] { context = context.roles(["yes"]); }
-        if facts[3] { context = context.stage("yes"); }
-        if facts[4] { context = context.tenant("yes"); }
-        if facts[5] { context = context.approve_namespaces(["space0", "space1"]); }
-        let hidden = |n: usize| {
-            let (kind, space, _) = policies[n];
-            let kept_out = match kind {
-                0 => true,
-                1..=5 => !facts[kind - 1],
-                _ => false,
-            };
-            kept_out || (facts[5] && space == 2)
-        };
-        let builder = Engine::builder(Catalog::from_tools(tools.clone()).unwrap());
-        let builder = if words_alone { builder.without_embedder() } else { builder };
-        let engine = builder.build().unwrap();
-        let options = SessionOptions::default().limit(limit).retrieve(2).context(context.clone());
-        let run_options = options.clone();
-        let mut run = engine.session(options.clone()).unwrap();
-        let out = everything(&engine, &mut run, &context, "do the thing well, please");
-        for n in (0..tools.len()).filter(|&n| hidden(n)) {
-            prop_assert!(!out.contains(&secret(n)), "{} in {out}", secret(n));
-        }
+#[test]
+fn two_write_tools_within_the_margin_are_ambiguous_and_both_are_told() {
+    let catalog = Catalog::parse(
+        r#"[{"name": "archive_ticket", "risk": "write", "description": "Put a ticket away for good."},
+            {"name": "shelve_ticket", "risk": "write", "description": "Put a ticket away for good."},
+            {"name": "read_ticket", "description": "Read a ticket."},
+            {"name": "read_mail", "description": "Read a mail."}]"#,
+    )
+    .unwrap();
+    let engine = Engine::builder(catalog).build().unwrap();
+    let request = "put the ticket away for good";
+    let selection = engine.select(&SelectRequest::new(request)).unwrap();
+    let Outcome::Ambiguous(ids) = &selection.outcome else { panic!("{selection}") };
+    let mut both: Vec<&str> = ids.iter().map(|id| id.name()).collect();
+    both.sort();
+    assert_eq!(both, ["archive_ticket", "shelve_ticket"]);
 
-        // Whatever is asked of a hidden tool, by any name it has, the answers are those of a catalog
-        // that does not hold it.
-        let shown: Vec<Tool> = (0..tools.len()).filter(|&n| !hidden(n)).map(|n| tools[n].clone()).collect();
-        let catalog = if shown.is_empty() { Catalog::empty() } else { Catalog::from_tools(shown).unwrap() };
-        let builder = Engine::builder(catalog);
-        let builder = if words_alone { builder.without_embedder() } else { builder };
-        let without = builder.build().unwrap();
-        let mut other = without.session(options).unwrap();
-        other.turn("do the thing well, please").unwrap();
-        let mut run = {
-            let mut run = engine.session(run_options).unwrap();
-            run.turn("do the thing well, please").unwrap();
-            run
-        };
-        for tool in (0..tools.len()).filter(|&n| hidden(n)).map(|n| &tools[n]) {
-            let provider = format!("{}__{}", tool.namespace(), tool.name());
-            for name in [tool.name(), &tool.id().to_string(), &provider] {
-                prop_assert_eq!(refused(&mut run, name), refused(&mut other, name));
-                for request in [FindRequest::of_names([name]), FindRequest::new(name)] {
-                    prop_assert_eq!(run.find_tool(&request).unwrap(), other.find_tool(&request).unwrap());
-                }
-                let pins = [run.pin(name), other.pin(name)].map(|pin| pin.unwrap_err().to_string());
-                prop_assert_eq!(&pins[0], &pins[1]);
-                let [here, there] = [&engine, &without].map(|engine| {
-                    engine.explain(&SelectRequest::new("x").context(context.clone()), tool.id())
-                        .unwrap_err().to_string()
-                });
-                prop_assert_eq!(here, there);
-            }
-        }
-        prop_assert_eq!(openai::tools(run.visible()).json(), openai::tools(other.visible()).json());
-        prop_assert_eq!(run.visible().tokens(), other.visible().tokens());
+    let options = SessionOptions::default().pass_through(0).retrieve(0);
+    let mut run = engine.session(options).unwrap();
+    let reply = run.find_tool(&FindRequest::new(request)).unwrap();
+    assert_eq!(reply.status, FindStatus::Ambiguous);
+    assert_eq!(reply.ambiguous.len(), 2);
+    assert!(reply.text().contains("These fit alike; choose by their descriptions: "), "{reply}");
+    // Read-only tools never are: calling the wrong one breaks nothing.
+    let reads = engine.select(&SelectRequest::new("read it").k(2)).unwrap();
+    assert!(!matches!(reads.outcome, Outcome::Ambiguous(_)));
+}
+
+fn registry() -> (Engine, Vec<LabelledQuery>) {
+    let catalog = Catalog::parse(include_str!("../fixtures/registry61/tools.jsonl")).unwrap();
+    let mut queries: Vec<LabelledQuery> = include_str!("../fixtures/registry61/queries.jsonl")
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    for nothing in [
+        "repaint the garden fence",
+        "tune my guitar",
+        "walk the dog at noon",
+        "bake sourdough bread",
+        "fix the leaking tap",
+        "cut my hair short",
+        "milk the goats",
+        "climb the north face",
+        "knit a scarf for grandma",
+        "change the tyres of the van",
+        "train for a marathon",
+        "paint a still life of pears",
+    ] {
+        queries.push(LabelledQuery::new(nothing, [""; 0]));
     }
+    (Engine::builder(catalog).build().unwrap(), queries)
+}
+
+#[test]
+fn thresholds_are_calibrated_from_labelled_requests() {
+    let (engine, queries) = registry();
+    let mut calibration = Calibration::default();
+    calibration.add(&engine, &queries).unwrap();
+    let fitted = calibration.clone().fit("the registry, for a test").unwrap();
+    assert_eq!((fitted.answerable, fitted.unanswerable), (30, 12));
+    assert_eq!(fitted.profile.calibrated_on.as_deref(), Some("the registry, for a test"));
+    assert!(fitted.read.kept >= 0.97 && fitted.destructive.admitted <= 0.1 + 1e-9, "{fitted}");
+    let profile = &fitted.profile;
+    assert!(profile.read <= profile.write && profile.write <= profile.destructive, "{fitted}");
+    assert!(fitted.write.kept - fitted.write.admitted >= fitted.read.kept - fitted.read.admitted);
+
+    // What was measured is what the gate then does.
+    let gated = Engine::builder(engine.catalog().clone()).gate(fitted.gate()).build().unwrap();
+    let turned_away = queries[30..]
+        .iter()
+        .filter(|query| {
+            let selection = gated.select(&SelectRequest::new(query.query.as_str())).unwrap();
+            selection.outcome == Outcome::NoMatch
+        })
+        .count();
+    let expected = 12.0 * (1.0 - fitted.read.admitted);
+    assert_eq!(turned_away, expected.round() as usize, "{fitted}");
+    let only_fitting = Selector::new(&gated).only_fitting().recall(&queries, &[10]).unwrap();
+    assert!(only_fitting.rows[0].recall >= 0.8, "{only_fitting}");
+
+    // A stricter wish gives stricter numbers.
+    let strict = calibration.admit(0.0).keep(0.5).fit("strict").unwrap();
+    assert!(strict.read.threshold >= fitted.read.threshold);
+    assert_eq!(strict.destructive.admitted, 0.0);
+}
+
+#[test]
+fn a_calibration_that_cannot_be_made_says_why() {
+    let (engine, queries) = registry();
+    let error = Calibration::default().fit("nothing").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "there are 0 answerable and 0 unanswerable requests: give at least 10 of each"
+    );
+    let mut calibration = Calibration::default();
+    calibration.add(&engine, &queries).unwrap();
+    assert!(calibration.clone().keep(0.0).fit("x").is_err());
+    let words = Engine::builder(engine.catalog().clone()).without_embedder().build().unwrap();
+    assert_eq!(calibration.add(&words, &queries).unwrap_err().kind(), ErrorKind::Embedder);
+    let other = StaticEmbedder::bundled().truncated(64).unwrap();
+    let other = Engine::builder(engine.catalog().clone()).embedder(other).build().unwrap();
+    assert_eq!(calibration.add(&other, &queries).unwrap_err().kind(), ErrorKind::ModelMismatch);
+    let unknown = [LabelledQuery::new("x", ["no_such_tool"])];
+    assert_eq!(calibration.add(&engine, &unknown).unwrap_err().kind(), ErrorKind::UnknownTool);
+}
+
+#[test]
+fn handlers_and_schema_only_tools_live_side_by_side() {
+    let catalog = Catalog::parse(
+        r#"[{"name": "add"}, {"name": "fetch", "namespace": "web"}, {"name": "deploy"}, {"name": "fail"}]"#,
+    )
+    .unwrap();
+    let engine = Engine::builder(catalog).build().unwrap();
+    let mut run = engine.session(SessionOptions::default()).unwrap();
+    run.visible();
+
+    let mut handlers = Handlers::default();
+    handlers.register("default/add".parse().unwrap(), |arguments: &Value| {
+        Ok(json!(arguments["a"].as_i64().ok_or("'a' is no number")? + 1))
+    });
+    handlers.register("default/fail".parse().unwrap(), |_: &Value| Err("disk full".into()));
+    handlers.register_async("web/fetch".parse().unwrap(), |arguments: Value| -> HandlerFuture {
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            Ok(json!({"url": arguments["url"]}))
+        })
+    });
+    assert_eq!(format!("{handlers:?}"), "Handlers([default/add, default/fail, web/fetch])");
+
+    let mut dispatch = |name: &str, arguments: Value| {
+        let call = Call::new(name, arguments);
+        let Verdict::Run(tool) = run.authorize(&call).unwrap() else { panic!("{name}") };
+        let dispatched = handlers.dispatch(&tool, &call.arguments);
+        run.record_use(&tool);
+        dispatched
+    };
+    let Dispatch::Done(Ok(sum)) = dispatch("add", json!({"a": 1})) else { panic!() };
+    assert_eq!(sum, json!(2));
+    let Dispatch::Done(Err(error)) = dispatch("add", json!({})) else { panic!() };
+    assert_eq!(error.to_string(), "'a' is no number");
+    assert!(matches!(dispatch("fail", json!({})), Dispatch::Done(Err(_))));
+    assert!(matches!(dispatch("deploy", json!({})), Dispatch::SchemaOnly));
+    let Dispatch::Pending(answer) = dispatch("web__fetch", json!({"url": "u"})) else { panic!() };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    assert_eq!(runtime.block_on(answer).unwrap(), json!({"url": "u"}));
+
+    let mut gone = handlers.clone();
+    assert!(gone.remove(&"default/add".parse().unwrap()));
+    let Verdict::Run(tool) = run.authorize(&Call::new("add", json!({}))).unwrap() else { panic!() };
+    assert!(runtime.block_on(gone.run(&tool, &json!({}))).is_none());
+    assert!(runtime.block_on(handlers.run(&tool, &json!({"a": 4}))).unwrap().unwrap() == json!(5));
 }

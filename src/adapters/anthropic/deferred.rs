@@ -87,7 +87,7 @@ pub fn deferred(session: &Session, search: Search, messages: &Value) -> Result<T
     let referenced: HashSet<String> = discovered(messages).into_iter().collect();
     let in_full = visible.tools().iter().filter(|tool| !referenced.contains(&tool.name));
     let names: HashSet<&str> = in_full.map(|tool| tool.name.as_str()).collect();
-    let rest: Vec<Arc<VisibleTool>> =
+    let rest: Vec<&Arc<VisibleTool>> =
         session.eligible_tools().filter(|tool| !names.contains(tool.name.as_str())).collect();
 
     let mut list = ToolList::new(Shape::Anthropic);
