@@ -535,7 +535,7 @@ mod tests {
     }
 
     fn names(line: &str) -> Vec<String> {
-        match command(&format!("eval {} {line}", fixture()).replace("  ", " ").trim()).unwrap() {
+        match command(format!("eval {} {line}", fixture()).replace("  ", " ").trim()).unwrap() {
             Command::Eval(eval) => eval.systems.iter().map(|s| s.name().to_owned()).collect(),
             other => panic!("{other:?}"),
         }
