@@ -44,4 +44,7 @@ mod static_model;
 mod trace;
 mod trust;
 mod working_set;
+<<<<<<< HEAD
 mod xray;
+=======
+>>>>>>> cases

@@ -399,22 +399,23 @@ fn core_tools_leave_and_come_back_with_their_source() {
 }
 
 #[test]
-fn a_tool_called_like_the_meta_tool() {
-    let error = engine(&[("default/find_tool", "Find."), ("a/b", "")])
-        .session(SessionOptions::default())
-        .unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidSetting);
-    insta::assert_snapshot!(error, @"a tool of the catalog is called 'find_tool' like the meta-tool: give the meta-tool another name or the tool a namespace");
-    let options = SessionOptions::default().meta_tool("look").limit(1);
-    assert!(engine(&[("default/find_tool", "Find."), ("a/b", "")]).session(options).is_ok());
-    assert!(
-        engine(&[("x/find_tool", "Find."), ("a/b", "")]).session(SessionOptions::default()).is_ok()
-    );
+fn a_tool_called_like_the_meta_tool_is_out_of_reach() {
+    let clash = |namespace: &str| {
+        let tools = [(format!("{namespace}/find_tool"), "Find."), ("a/b".to_owned(), "")];
+        engine(&tools.each_ref().map(|(id, text)| (id.as_str(), *text)))
+    };
+    let run = clash("default").session(SessionOptions::default()).unwrap();
+    assert_eq!(names(&run), ["a__b"]);
+    assert_eq!(run.warnings().len(), 1);
+    let run = clash("default").session(SessionOptions::default().meta_tool("look")).unwrap();
+    assert_eq!((names(&run).len(), run.warnings().len()), (2, 0));
+    let run = clash("x").session(SessionOptions::default()).unwrap();
+    assert_eq!((names(&run).len(), run.warnings().len()), (2, 0));
 
-    // A refresh may bring one in while a run goes on: it gets another name, and both can be called.
+    // A refresh may bring one in while a run goes on: no list has the name twice, and a call of it
+    // stays the meta-tool's.
     for limit in [40, 4] {
-        let tools = many(20);
-        let engine = Engine::builder(Catalog::from_tools(tools.clone()).unwrap()).build().unwrap();
+        let engine = Engine::builder(Catalog::from_tools(many(20)).unwrap()).build().unwrap();
         let options = SessionOptions::default().limit(limit).pass_through(limit);
         let mut run = engine.session(options.clone()).unwrap();
         let listing = Listing::from_tools([tool("default/find_tool", "Find a tool in the shed.")]);
@@ -422,14 +423,10 @@ fn a_tool_called_like_the_meta_tool() {
         run.step();
         run.find_tool(&FindRequest::new("find a tool in the shed")).unwrap();
         let shown = names(&run);
-        let other: Vec<&String> =
-            shown.iter().filter(|name| name.starts_with("find_tool_")).collect();
-        assert_eq!(other.len(), 1, "{shown:?}");
-        assert!(shown.iter().filter(|name| *name == "find_tool").count() <= 1);
-        assert_eq!(allowed(&mut run, other[0]).id(), &id("default/find_tool"));
+        assert!(shown.iter().filter(|name| *name == "find_tool").count() <= 1, "{shown:?}");
+        assert_eq!(refused(&mut run, "default/find_tool").kind, RefusalKind::Unknown);
         let call = Call::new("find_tool", json!({"intent": "x"}));
         assert!(matches!(run.authorize(&call).unwrap(), Verdict::MetaTool(_)));
-        // And a run that is restored goes on like that.
         let (again, _) = engine.restore(options, run.to_state()).unwrap();
         assert_eq!(names(&again), shown);
     }
