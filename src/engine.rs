@@ -5,12 +5,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 
-use crate::catalog::{Catalog, CatalogDiff, Snapshot, SourceUpdate, ToolId};
+use crate::catalog::{
+    Catalog, CatalogDiff, Snapshot, SourceUpdate, ToolId, TrustPolicy, accepting,
+};
 use crate::embed::{Embedder, Progress, StaticEmbedder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{BuildReport, Fusion, IndexParts, ToolIndex, VectorCache};
 use crate::lexical::FieldWeights;
-use crate::select::{Candidate, Eligible, Gate, Ranker, SelectRequest, Selection};
+use crate::select::{
+    Budget, Candidate, Detail, Eligible, Explanation, Fallback, Gate, Outline, Ranker,
+    RuntimeContext, Scorer, SelectRequest, Selection, TokenFigures, fallback, planned, refine,
+};
 use crate::session::{RestoreReport, Session, SessionOptions, SessionState};
 use crate::text::{EstimatedTokens, TokenCounter};
 
@@ -35,6 +40,9 @@ use crate::text::{EstimatedTokens, TokenCounter};
 #[derive(Clone)]
 pub struct Engine {
     shared: Arc<Shared>,
+    /// How this handle ranks; other handles on the same index may rank otherwise.
+    fusion: Fusion,
+    scorer: Option<Arc<dyn Scorer>>,
 }
 
 struct Shared {
@@ -60,6 +68,7 @@ pub struct EngineBuilder {
     embedder: Option<Arc<dyn Embedder>>,
     vectors: Option<VectorCache>,
     progress: Box<dyn FnMut(Progress)>,
+    scorer: Option<Arc<dyn Scorer>>,
     rules: Rules,
 }
 
@@ -87,6 +96,22 @@ impl EngineBuilder {
     pub fn fusion(mut self, fusion: Fusion) -> Self {
         self.rules.fusion = fusion;
         self
+    }
+
+    /// Ranks by `scorer` in place of both arms, and without a model; see [`Scorer`].
+    ///
+    /// # Example
+    /// ```
+    /// use toolrack::{Catalog, Engine, Jaccard};
+    ///
+    /// let catalog = Catalog::parse(r#"[{"name": "send_mail"}, {"name": "read_file"}]"#)?;
+    /// let engine = Engine::builder(catalog).scorer(Jaccard).build()?;
+    /// assert_eq!(engine.rank("mail", 5)?.len(), 1);
+    /// # Ok::<(), toolrack::Error>(())
+    /// ```
+    pub fn scorer(mut self, scorer: impl Scorer + 'static) -> Self {
+        self.scorer = Some(Arc::new(scorer));
+        self.without_embedder()
     }
 
     /// Sets how much the parts of a tool's text weigh in the lexical arm.
@@ -145,6 +170,8 @@ impl EngineBuilder {
         };
         let index = ToolIndex::build(self.catalog.snapshot(), parts)?;
         Ok(Engine {
+            fusion: self.rules.fusion,
+            scorer: self.scorer,
             shared: Arc::new(Shared {
                 catalog: self.catalog,
                 rules: self.rules,
@@ -172,6 +199,7 @@ impl Engine {
             embedder: Some(Arc::new(StaticEmbedder::bundled())),
             vectors: None,
             progress: Box::new(|_| {}),
+            scorer: None,
             rules: Rules {
                 fusion: Fusion::default(),
                 weights: FieldWeights::default(),
@@ -179,6 +207,33 @@ impl Engine {
                 counter: Arc::new(EstimatedTokens),
             },
         }
+    }
+
+    /// Another handle on the same catalog and index that ranks by `scorer`; see [`Scorer`].
+    ///
+    /// # Example
+    /// ```
+    /// use toolrack::{Catalog, Engine, Jaccard};
+    ///
+    /// let catalog = Catalog::parse(r#"[{"name": "send_mail"}, {"name": "read_file"}]"#)?;
+    /// let engine = Engine::builder(catalog).build()?;
+    /// let baseline = engine.with_scorer(Jaccard);
+    /// assert!(baseline.rank("post a letter", 1)?.is_empty());
+    /// assert_eq!(engine.rank("post a letter", 1)?[0].id.name(), "send_mail");
+    /// # Ok::<(), toolrack::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_scorer(&self, scorer: impl Scorer + 'static) -> Self {
+        Self { scorer: Some(Arc::new(scorer)), ..self.clone() }
+    }
+
+    /// Another handle on the same catalog and index that fuses otherwise.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidSetting`] for a fusion out of its range.
+    pub fn with_fusion(&self, fusion: Fusion) -> Result<Self> {
+        fusion.validate()?;
+        Ok(Self { fusion, scorer: None, ..self.clone() })
     }
 
     /// The `k` tools that fit `text` best, best first, without any gate.
@@ -211,12 +266,32 @@ impl Engine {
         index: &ToolIndex,
         request: &SelectRequest,
     ) -> Result<Selection> {
+        let eligible = Eligible::of(&index.snapshot, &request.context);
+        self.select_among(index, request, &eligible)
+    }
+
+    /// Like [`select`](Self::select) among `eligible` rows, in place of the request's context.
+    pub(crate) fn select_among(
+        &self,
+        index: &ToolIndex,
+        request: &SelectRequest,
+        eligible: &Eligible,
+    ) -> Result<Selection> {
         request.validate()?;
-        let mut eligible = Eligible::of(&index.snapshot, &request.context);
+        let mut eligible = eligible.clone();
         if let Some(namespace) = &request.namespace {
             eligible = eligible.and(&index.snapshot, |tool| tool.namespace() == namespace);
         }
-        let selection = self.ranker(index).select(request, &eligible)?;
+        let ranker = self.ranker(index);
+        let mut selection = match &request.intent_rules {
+            Some(rules) => planned::select(&ranker, request, &eligible, rules)?,
+            None => ranker.select(request, &eligible)?,
+        };
+        if request.fallback == Fallback::Aliases {
+            fallback::by_aliases(&ranker, request, &eligible, &mut selection);
+        }
+        refine::drop_below_ratio(&mut selection, request.min_score_ratio);
+        selection.tokens = figures(index, &selection, &eligible);
         if selection.degraded.is_none() && !index.is_complete() {
             self.complete(index);
         }
@@ -251,7 +326,8 @@ impl Engine {
                 candidate: place.map(|place| ranking.ranked[place].candidate.clone()),
                 rejected: place.and_then(|place| ranking.ranked[place].rejected),
                 lexical_weight: self.lexical_weight(&index),
-                fusion: self.shared.rules.fusion,
+                fusion: self.fusion,
+                scorer: self.scorer.as_ref().map(|scorer| scorer.name()),
                 degraded: ranking.degraded,
             };
             let better = best.as_ref().is_none_or(|best| match (explanation.rank, best.rank) {
@@ -267,7 +343,7 @@ impl Engine {
     }
 
     fn lexical_weight(&self, index: &ToolIndex) -> f32 {
-        match self.shared.rules.fusion {
+        match self.fusion {
             Fusion::Agreement { lexical_weight: Some(weight) }
             | Fusion::Weighted { lexical_weight: weight } => weight,
             Fusion::Agreement { lexical_weight: None } => {
@@ -300,6 +376,14 @@ impl Engine {
         state: SessionState,
     ) -> Result<(Session, RestoreReport)> {
         Session::from_state(self.clone(), options, state)
+    }
+
+    /// What the caller may use, on one page: at most as detailed as `most`, less if `budget` asks
+    /// for it.
+    pub fn outline(&self, context: &RuntimeContext, most: Detail, budget: Budget) -> Outline {
+        let snapshot = self.snapshot();
+        let eligible = Eligible::of(&snapshot, context);
+        Outline::of(&snapshot, &eligible, most, budget, self.token_counter())
     }
 
     /// The catalog that the engine ranks.
@@ -353,6 +437,33 @@ impl Engine {
     pub fn refresh_all(&self, updates: Vec<(String, SourceUpdate)>) -> Result<CatalogDiff> {
         let _writing = self.writing();
         self.shared.catalog.refresh_with(updates, |snapshot, _| {
+            let embedder = self.index().embedder.clone();
+            self.publish(Arc::clone(snapshot), embedder, &mut |_| {})
+        })
+    }
+
+    /// Changes what the catalog takes from its sources, and indexes the change in the same step.
+    ///
+    /// # Errors
+    /// As [`Catalog::set_trust`]; nothing has changed then.
+    pub fn set_trust(&self, trust: TrustPolicy) -> Result<CatalogDiff> {
+        self.trust_with(|_| Ok(trust))
+    }
+
+    /// Accepts a withheld tool as it is listed now, and indexes it in the same step.
+    ///
+    /// # Errors
+    /// As [`Catalog::accept`]; nothing has changed then.
+    pub fn accept(&self, tool: &ToolId, hash: &str) -> Result<CatalogDiff> {
+        self.trust_with(|snapshot| accepting(snapshot, tool, hash))
+    }
+
+    fn trust_with(
+        &self,
+        trust: impl FnOnce(&Snapshot) -> Result<TrustPolicy>,
+    ) -> Result<CatalogDiff> {
+        let _writing = self.writing();
+        self.shared.catalog.trust_with(trust, |snapshot, _| {
             let embedder = self.index().embedder.clone();
             self.publish(Arc::clone(snapshot), embedder, &mut |_| {})
         })
@@ -415,7 +526,12 @@ impl Engine {
     }
 
     pub(crate) fn ranker<'a>(&'a self, index: &'a ToolIndex) -> Ranker<'a> {
-        Ranker { index, fusion: self.shared.rules.fusion, gate: &self.shared.rules.gate }
+        Ranker {
+            index,
+            fusion: self.fusion,
+            gate: &self.shared.rules.gate,
+            scorer: self.scorer.as_deref(),
+        }
     }
 
     fn writing(&self) -> std::sync::MutexGuard<'_, ()> {
@@ -472,60 +588,10 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// How one tool fares for one request.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
-#[non_exhaustive]
-pub struct Explanation {
-    /// Which tool.
-    pub tool: ToolId,
-    /// Its place, from 1; `None` when every score is zero.
-    pub rank: Option<usize>,
-    /// How many tools were ranked against it.
-    pub of: usize,
-    /// Its scores and boosts; `None` when every score is zero.
-    pub candidate: Option<Candidate>,
-    /// Why it is not admitted; `None` when it is, or is not ranked.
-    pub rejected: Option<crate::select::Rejected>,
-    /// Weight of the lexical arm.
-    pub lexical_weight: f32,
-    /// How the scores were fused.
-    pub fusion: Fusion,
-    /// Why the dense arm had no say although it should.
-    pub degraded: Option<String>,
-}
-
-impl fmt::Display for Explanation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(candidate) = &self.candidate else {
-            return write!(f, "{}: no word and no meaning in common with the request", self.tool);
-        };
-        let rank = self.rank.unwrap_or_default();
-        writeln!(f, "{}: rank {rank} of {}", self.tool, self.of)?;
-        match candidate.cosine {
-            Some(cosine) => writeln!(f, "  cosine       {:.4}", cosine.get())?,
-            None => writeln!(f, "  cosine       none (the dense arm had no say)")?,
-        }
-        writeln!(
-            f,
-            "  lexical      {:.4} (weight {}; bm25 {:.2}, {:.0} % of the name's end, {:.0} % of the \
-             request's words)",
-            candidate.lexical.get(),
-            self.lexical_weight,
-            candidate.bm25.get(),
-            candidate.name_coverage.get() * 100.0,
-            candidate.coverage.get() * 100.0
-        )?;
-        writeln!(f, "  fused        {:.4}", candidate.score.get())?;
-        for boost in &candidate.boosts {
-            match boost {
-                crate::select::Boost::Named => writeln!(f, "  boost        named in the request")?,
-            }
-        }
-        match self.rejected {
-            None => write!(f, "  admitted     yes"),
-            Some(crate::select::Rejected::BelowThreshold { reaches, asked }) => {
-                write!(f, "  admitted     no: reaches {reaches:.3} of {asked:.3}")
-            }
-        }
-    }
+fn figures(index: &ToolIndex, selection: &Selection, eligible: &Eligible) -> TokenFigures {
+    let rows = selection.candidates.iter().filter_map(|one| index.snapshot.row(&one.id));
+    let sent = rows.map(|row| index.costs[row]).sum();
+    let costs = index.costs.iter().enumerate();
+    let naive = costs.filter(|(row, _)| eligible.contains(*row)).map(|(_, cost)| cost).sum();
+    TokenFigures::new(sent, naive)
 }

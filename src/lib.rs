@@ -42,6 +42,10 @@
 //! - An [`Engine`] ranks requests over one snapshot: cosine blended with BM25 ([`Fusion`]), after the
 //!   caller's [`RuntimeContext`] has filtered and before a [`Gate`] has judged. A [`Selection`] says
 //!   what fits, why, and whether anything does.
+//! - A [`Scorer`] may rank in place of both arms; [`IntentRules`] may say how many tools a request
+//!   gets; a [`TrustPolicy`] says what is taken from sources at all.
+//! - A [`Selector`] picks tools in one call, without a session; [`Handlers`] run those that have an
+//!   executor; a [`Calibration`] fits the gate to a model.
 //! - A [`Session`] is one run: its [`WorkingSet`], its turns, `find_tool`, and the gate before
 //!   execution.
 //! - The adapters [`openai`], [`anthropic`], [`mcp`] and [`gemini`] render what is visible as a
@@ -57,6 +61,7 @@
 )]
 
 mod adapters;
+mod calibration;
 mod catalog;
 mod config;
 mod digest;
@@ -64,10 +69,12 @@ mod embed;
 mod engine;
 mod error;
 pub mod eval;
+mod handlers;
 mod index;
 mod lexical;
 mod score;
 mod select;
+mod selector;
 mod session;
 mod text;
 mod working_set;
@@ -75,10 +82,11 @@ mod working_set;
 #[cfg(feature = "rig")]
 pub use adapters::rig;
 pub use adapters::{Answer, LeftOut, ToolList, anthropic, gemini, mcp, openai};
+pub use calibration::{Calibrated, Calibration, Fit};
 pub use catalog::{
-    Builtin, Catalog, CatalogDiff, DEFAULT_NAMESPACE, Listing, MAX_PROVIDER_NAME, Problem, Reader,
-    Risk, Shape, Snapshot, SourceStatus, SourceUpdate, Tool, ToolBuilder, ToolId, ToolPolicy,
-    VisibleTool,
+    Builtin, Catalog, CatalogDiff, DEFAULT_NAMESPACE, Finding, FindingKind, Listing,
+    MAX_PROVIDER_NAME, Problem, Reader, Risk, Shape, Snapshot, SourceStatus, SourceUpdate, Tool,
+    ToolBuilder, ToolId, ToolPolicy, TrustPolicy, VisibleTool, Withheld, WithheldReason,
 };
 pub use config::{Config, EngineConfig, Fitted};
 #[cfg(feature = "onnx-hub")]
@@ -86,26 +94,34 @@ pub use embed::HubModel;
 pub use embed::{Embedder, EmbedderProfile, Progress, StaticEmbedder};
 #[cfg(feature = "onnx")]
 pub use embed::{OnnxEmbedder, OnnxOptions, Pooling};
-pub use engine::{Engine, EngineBuilder, Explanation};
+pub use engine::{Engine, EngineBuilder};
 pub use error::{Error, ErrorKind, Result};
+pub use handlers::{
+    AsyncHandler, Dispatch, Handler, HandlerError, HandlerFuture, HandlerResult, Handlers,
+};
 pub use index::{BuildReport, Fusion, VectorCache};
 pub use lexical::FieldWeights;
 pub use score::Score;
 pub use select::{
-    Boost, Candidate, DEFAULT_K, Gate, GatedBy, Ineligible, Message, Outcome, Rejected, Role,
-    RuntimeContext, SelectRequest, Selection, Thresholds,
+    Boost, Budget, Candidate, Complexity, ComplexityRule, CourtesyRule, DEFAULT_K, Detail,
+    Explanation, Fallback, Gate, GatedBy, Ineligible, IntentPlan, IntentReading, IntentReport,
+    IntentRule, IntentRules, Jaccard, Message, Outcome, Outline, QueryIntent, Rejected, Role,
+    RuntimeContext, Scorer, SelectRequest, Selection, Thresholds, TokenFigures,
+};
+pub use selector::{
+    LabelledQuery, PickReason, Picked, PickedTool, Pins, RecallRow, RecallTable, Selector,
 };
 pub use session::{
-    AsyncSession, Authorized, Call, Entry, FIND_TOOL, FindReply, FindRequest, FindStatus,
-    FoundTool, MetaTool, Refusal, RefusalKind, RestoreReport, Session, SessionOptions,
-    SessionState, TokenFigures, Turn, TurnInput, Verdict, Visible,
+    AsyncSession, Authorized, Call, Definition, Entry, FIND_TOOL, FindReply, FindRequest,
+    FindStatus, FoundTool, MetaTool, Refusal, RefusalKind, RestoreReport, Session, SessionOptions,
+    SessionState, Turn, TurnInput, Verdict, Visible,
 };
 #[cfg(feature = "tiktoken")]
 pub use text::TiktokenCounter;
 pub use text::{EstimatedTokens, TokenCount, TokenCounter};
 pub use working_set::{
-    AdmitReason, Delta, EvictReason, RefuseReason, Slot, Timing, WorkingSet, WorkingSetOptions,
-    WorkingSetState,
+    AdmitReason, Delta, EvictReason, ListOrder, RefuseReason, Slot, Timing, WorkingSet,
+    WorkingSetOptions, WorkingSetState,
 };
 
 /// The README's programs, run as doc tests.

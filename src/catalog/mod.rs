@@ -1,5 +1,6 @@
 //! The list of all tools, in immutable versions.
 
+mod findings;
 mod names;
 mod policy;
 mod provider_name;
@@ -9,6 +10,7 @@ mod refresh;
 mod schema;
 mod snapshot;
 mod tool;
+mod trust;
 mod visible_tool;
 
 use std::fmt;
@@ -17,8 +19,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 
+pub use findings::{Finding, FindingKind};
 pub use policy::{Risk, ToolPolicy};
 pub use provider_name::MAX_PROVIDER_NAME;
+pub(crate) use provider_name::provider_name;
 
 pub(crate) use raw::RawObject;
 pub use reader::{Builtin, Listing, Problem, Reader, Shape};
@@ -26,9 +30,10 @@ pub use refresh::{CatalogDiff, SourceUpdate};
 pub(crate) use schema::{SchemaText, schema_text};
 pub use snapshot::{Snapshot, SourceStatus};
 pub use tool::{DEFAULT_NAMESPACE, Tool, ToolBuilder, ToolId};
+pub use trust::{TrustPolicy, Withheld, WithheldReason};
 pub use visible_tool::VisibleTool;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, invalid_setting};
 
 /// Name of the source of tools that were given without one.
 const DEFAULT_SOURCE: &str = "catalog";
@@ -73,7 +78,13 @@ struct Shared {
 impl Catalog {
     /// A catalog without tools, to be filled by [`refresh`](Self::refresh) as sources answer.
     pub fn empty() -> Self {
-        let snapshot = Snapshot::assemble(0, Vec::new(), Default::default(), Default::default());
+        Self::trusting(TrustPolicy::default())
+    }
+
+    /// A catalog without tools that takes from its sources what `trust` allows.
+    pub fn trusting(trust: TrustPolicy) -> Self {
+        let (builtins, sources) = Default::default();
+        let snapshot = Snapshot::assemble(0, Vec::new(), trust, builtins, sources);
         // Nothing cannot be listed twice.
         let snapshot = snapshot.unwrap_or_else(|error| unreachable!("{error}"));
         let shared = Shared { current: ArcSwap::from_pointee(snapshot), writer: Mutex::new(()) };
@@ -171,6 +182,37 @@ impl Catalog {
         self.refresh_with(updates, |_, _| Ok(()))
     }
 
+    /// Changes what is taken from sources; it holds for what they listed already.
+    ///
+    /// As with [`refresh`](Self::refresh), an engine sees the change after
+    /// [`Engine::sync`](crate::Engine::sync), or in one step through
+    /// [`Engine::set_trust`](crate::Engine::set_trust).
+    ///
+    /// # Errors
+    /// [`ErrorKind::DuplicateTool`] when two tools of one id are now taken; nothing has changed then.
+    pub fn set_trust(&self, trust: TrustPolicy) -> Result<CatalogDiff> {
+        self.trust_with(|_| Ok(trust), |_, _| Ok(()))
+    }
+
+    /// Accepts a tool as a source lists it now, by the hash that somebody looked at: it is pinned to
+    /// it, and no longer withheld for a change or a finding.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnknownTool`] when no source lists the tool, [`ErrorKind::InvalidSetting`] when it
+    /// has another hash by now; nothing has changed then.
+    pub fn accept(&self, tool: &ToolId, hash: &str) -> Result<CatalogDiff> {
+        self.trust_with(|snapshot| accepting(snapshot, tool, hash), |_, _| Ok(()))
+    }
+
+    /// Like [`set_trust`](Self::set_trust), with a policy made from the current snapshot.
+    pub(crate) fn trust_with(
+        &self,
+        trust: impl FnOnce(&Snapshot) -> Result<TrustPolicy>,
+        before_publishing: impl FnOnce(&Arc<Snapshot>, &CatalogDiff) -> Result<()>,
+    ) -> Result<CatalogDiff> {
+        self.change(Vec::new(), trust, before_publishing)
+    }
+
     /// Like [`refresh_all`](Self::refresh_all); `before_publishing` may still refuse the next
     /// snapshot.
     pub(crate) fn refresh_with(
@@ -178,15 +220,42 @@ impl Catalog {
         updates: Vec<(String, SourceUpdate)>,
         before_publishing: impl FnOnce(&Arc<Snapshot>, &CatalogDiff) -> Result<()>,
     ) -> Result<CatalogDiff> {
+        self.change(updates, |snapshot| Ok(snapshot.trust().clone()), before_publishing)
+    }
+
+    fn change(
+        &self,
+        updates: Vec<(String, SourceUpdate)>,
+        trust: impl FnOnce(&Snapshot) -> Result<TrustPolicy>,
+        before_publishing: impl FnOnce(&Arc<Snapshot>, &CatalogDiff) -> Result<()>,
+    ) -> Result<CatalogDiff> {
         // A panic of another writer left the old snapshot in place, which is a good one.
         let _writing = self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let (snapshot, diff) = refresh::next(&self.snapshot(), updates)?;
+        let old = self.snapshot();
+        let (snapshot, diff) = refresh::next(&old, updates, trust(&old)?)?;
         if let Some(snapshot) = snapshot {
             let snapshot = Arc::new(snapshot);
             before_publishing(&snapshot, &diff)?;
             self.shared.current.store(snapshot);
         }
         Ok(diff)
+    }
+}
+
+/// The policy of `snapshot` with `tool` pinned to the `hash` that it is listed with.
+pub(crate) fn accepting(snapshot: &Snapshot, tool: &ToolId, hash: &str) -> Result<TrustPolicy> {
+    let listed = snapshot.listed();
+    let hashes = listed.iter().filter(|entry| entry.tool.id() == tool);
+    let hashes: Vec<&str> = hashes.map(|entry| entry.tool.content_hash()).collect();
+    match hashes.first() {
+        None => Err(Error::new(
+            ErrorKind::UnknownTool,
+            format!("no source lists a tool '{tool}': accept one that is withheld"),
+        )),
+        Some(now) if !hashes.contains(&hash) => Err(invalid_setting(format!(
+            "tool '{tool}' has the hash {now} by now: look at it again and accept that one"
+        ))),
+        Some(_) => Ok(snapshot.trust().clone().pin(tool.clone(), hash)),
     }
 }
 

@@ -1,13 +1,15 @@
 //! From one snapshot to the next.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::findings::{Finding, findings};
 use super::reader::Listing;
 use super::snapshot::{Entry, Snapshot, SourceStatus};
 use super::tool::{Tool, ToolId};
+use super::trust::{TrustPolicy, Withheld};
 use crate::error::{Error, ErrorKind, Result};
 
 /// What became of one source since the last refresh.
@@ -45,12 +47,17 @@ pub struct CatalogDiff {
     pub stale: Vec<String>,
     /// Definitions that were left out, each with its reason.
     pub problems: Vec<String>,
+    /// Tools that are withheld and were not before in this form.
+    pub withheld: Vec<Withheld>,
+    /// What should be looked at in definitions that are new or changed.
+    pub findings: Vec<Finding>,
 }
 
 /// The snapshot that follows `old`, and the difference; `None` when they would be the same.
 pub(super) fn next(
     old: &Snapshot,
     updates: Vec<(String, SourceUpdate)>,
+    trust: TrustPolicy,
 ) -> Result<(Option<Snapshot>, CatalogDiff)> {
     let version = old.version() + 1;
     let (mut builtins, mut sources) = old.parts();
@@ -73,7 +80,13 @@ pub(super) fn next(
                 diff.problems.extend(problems.iter().cloned());
                 sources.insert(
                     Arc::clone(&name),
-                    SourceStatus { tools: 0, stale: None, answered: version, problems },
+                    SourceStatus {
+                        tools: 0,
+                        withheld: 0,
+                        stale: None,
+                        answered: version,
+                        problems,
+                    },
                 );
                 if listing.builtins.is_empty() {
                     builtins.remove(&name);
@@ -95,6 +108,7 @@ pub(super) fn next(
                     .entry(name)
                     .or_insert(SourceStatus {
                         tools: 0,
+                        withheld: 0,
                         stale: None,
                         answered: 0,
                         problems: Vec::new(),
@@ -111,7 +125,7 @@ pub(super) fn next(
 
     let entries = merge(old, listed);
     let before: HashMap<&ToolId, &Tool> = old.tools().map(|tool| (tool.id(), tool)).collect();
-    let snapshot = Snapshot::assemble(version, entries, builtins, sources)?;
+    let snapshot = Snapshot::assemble(version, entries, trust, builtins, sources)?;
     for tool in snapshot.tools() {
         match before.get(tool.id()) {
             None => diff.added.push(tool.id().clone()),
@@ -122,6 +136,13 @@ pub(super) fn next(
     diff.removed =
         old.tools().map(Tool::id).filter(|id| snapshot.row(id).is_none()).cloned().collect();
 
+    let withheld_before: HashSet<&Withheld> = old.withheld().collect();
+    diff.withheld =
+        snapshot.withheld().filter(|told| !withheld_before.contains(told)).cloned().collect();
+    let found_before: HashSet<&Finding> = old.findings().collect();
+    diff.findings =
+        snapshot.findings().filter(|new| !found_before.contains(new)).cloned().collect();
+
     if is_same(old, &snapshot, &diff) {
         return Ok((None, diff));
     }
@@ -131,23 +152,32 @@ pub(super) fn next(
 
 /// Old tools keep their place, vanished ones leave, new ones come last in the order listed.
 fn merge(old: &Snapshot, listed: BTreeMap<Arc<str>, Option<Listing>>) -> Vec<Entry> {
+    let all = old.listed();
+    let before: HashMap<(Arc<str>, ToolId), &Entry> = all
+        .iter()
+        .map(|entry| ((Arc::clone(&entry.source), entry.tool.id().clone()), entry))
+        .collect();
     let mut fresh: HashMap<(Arc<str>, ToolId), Vec<Entry>> = HashMap::new();
     let mut order: Vec<(Arc<str>, ToolId)> = Vec::new();
     let touched: std::collections::HashSet<Arc<str>> = listed.keys().cloned().collect();
     for (source, listing) in listed {
         for located in listing.into_iter().flat_map(|listing| listing.tools) {
             let key = (Arc::clone(&source), located.tool.id().clone());
+            let same = before.get(&key).filter(|old| old.tool == located.tool);
+            let findings =
+                same.map_or_else(|| findings(&located.tool), |old| Arc::clone(&old.findings));
             let entry = Entry {
                 tool: located.tool.with_default_source(&source),
                 source: Arc::clone(&source),
                 place: located.place,
+                findings,
             };
             fresh.entry(key.clone()).or_default().push(entry);
             order.push(key);
         }
     }
     let mut entries = Vec::new();
-    for entry in old.entries() {
+    for entry in &all {
         if !touched.contains(&entry.source) {
             entries.push(entry.clone());
         } else if let Some(found) =
@@ -172,9 +202,12 @@ fn is_same(old: &Snapshot, new: &Snapshot, diff: &CatalogDiff) -> bool {
     let builtins = |snapshot: &Snapshot| -> Vec<String> {
         snapshot.builtins().map(|builtin| builtin.json().to_owned()).collect()
     };
+    let withheld = |snapshot: &Snapshot| snapshot.withheld().cloned().collect::<Vec<_>>();
     diff.added.is_empty()
         && diff.removed.is_empty()
         && diff.changed.is_empty()
         && health(old) == health(new)
         && builtins(old) == builtins(new)
+        && withheld(old) == withheld(new)
+        && old.trust() == new.trust()
 }

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::findings::Finding;
 use super::names::Names;
 use super::reader::Builtin;
 use super::tool::{Tool, ToolId};
+use super::trust::{TrustPolicy, Withheld, WithheldEntry};
 use super::visible_tool::VisibleTool;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -17,6 +19,8 @@ use crate::error::{Error, ErrorKind, Result};
 pub struct SourceStatus {
     /// Tools of this source in the snapshot.
     pub tools: usize,
+    /// Tools that it lists and that are withheld.
+    pub withheld: usize,
     /// Why the source did not answer last time; its tools are those of its last good answer.
     pub stale: Option<String>,
     /// Snapshot version in which the source last answered.
@@ -37,6 +41,8 @@ pub(crate) struct Entry {
     pub source: Arc<str>,
     /// Where it was read, for errors.
     pub place: String,
+    /// What in it should be looked at.
+    pub findings: Arc<[Finding]>,
 }
 
 /// An immutable, versioned list of tools in a fixed order.
@@ -48,6 +54,8 @@ pub(crate) struct Entry {
 pub struct Snapshot {
     version: u64,
     entries: Vec<Entry>,
+    withheld: Vec<WithheldEntry>,
+    trust: TrustPolicy,
     builtins: Builtins,
     sources: Sources,
     names: Names,
@@ -59,10 +67,12 @@ pub struct Snapshot {
 impl Snapshot {
     pub(crate) fn assemble(
         version: u64,
-        entries: Vec<Entry>,
+        listed: Vec<Entry>,
+        mut trust: TrustPolicy,
         builtins: Builtins,
         mut sources: Sources,
     ) -> Result<Self> {
+        let (entries, withheld) = trust.screen(listed);
         let mut places: HashMap<&ToolId, &Entry> = HashMap::with_capacity(entries.len());
         for entry in &entries {
             if let Some(first) = places.insert(entry.tool.id(), entry) {
@@ -81,7 +91,12 @@ impl Snapshot {
             }
         }
         for status in sources.values_mut() {
-            status.tools = 0;
+            (status.tools, status.withheld) = (0, 0);
+        }
+        for held in &withheld {
+            if let Some(status) = sources.get_mut(&held.entry.source) {
+                status.withheld += 1;
+            }
         }
         for entry in &entries {
             if let Some(status) = sources.get_mut(&entry.source) {
@@ -95,7 +110,17 @@ impl Snapshot {
             Arc::new(VisibleTool::new(tool.clone(), names.provider_name(row).to_owned()))
         };
         let visible = tools.iter().enumerate().map(named).collect();
-        Ok(Self { version, entries, builtins, sources, names, visible, has_restricted_tools })
+        Ok(Self {
+            version,
+            entries,
+            withheld,
+            trust,
+            builtins,
+            sources,
+            names,
+            visible,
+            has_restricted_tools,
+        })
     }
 
     /// Counts up by one with every published change.
@@ -136,7 +161,8 @@ impl Snapshot {
 
     /// The providers' built-in tools, source by source.
     pub fn builtins(&self) -> impl Iterator<Item = &Builtin> {
-        self.builtins.values().flatten()
+        let taken = self.builtins.iter().filter(|(source, _)| self.trust.takes_source(source));
+        taken.flat_map(|(_, builtins)| builtins)
     }
 
     /// The sources by name.
@@ -147,6 +173,38 @@ impl Snapshot {
     /// Definitions that were left out when the current tools were read, each with its reason.
     pub fn problems(&self) -> impl Iterator<Item = &str> {
         self.sources.values().flat_map(|status| &status.problems).map(String::as_str)
+    }
+
+    /// Tools that sources list and that the [`TrustPolicy`] keeps out, in the order listed. They are
+    /// for the operator: nothing else of a snapshot knows of them.
+    pub fn withheld(&self) -> impl ExactSizeIterator<Item = &Withheld> {
+        self.withheld.iter().map(|held| &held.told)
+    }
+
+    /// The definition of a withheld tool, to be looked at before it is accepted.
+    pub fn withheld_definition(&self, withheld: &Withheld) -> Option<&Tool> {
+        let held = self.withheld.iter().find(|held| held.told == *withheld);
+        held.map(|held| &held.entry.tool)
+    }
+
+    /// What in the definitions should be looked at, withheld ones included: hidden characters,
+    /// instructions to the model, oversized texts.
+    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
+        self.entries
+            .iter()
+            .chain(self.withheld.iter().map(|held| &held.entry))
+            .flat_map(|entry| entry.findings.iter())
+    }
+
+    /// What is taken from sources, with the hashes pinned so far.
+    pub fn trust(&self) -> &TrustPolicy {
+        &self.trust
+    }
+
+    /// Whether the aliases of a row come from a source that may give them.
+    pub(crate) fn trusts_aliases(&self, row: usize) -> bool {
+        let sources = self.trust.alias_sources.as_ref();
+        sources.is_none_or(|sources| sources.contains(&*self.entries[row].source))
     }
 
     pub(crate) fn namespaces(&self, eligible: &dyn Fn(usize) -> bool) -> BTreeSet<&str> {
@@ -162,6 +220,11 @@ impl Snapshot {
         self.has_restricted_tools
     }
 
+    /// Where the tool was read, as errors name it.
+    pub(crate) fn place(&self, row: usize) -> &str {
+        &self.entries[row].place
+    }
+
     pub(crate) fn tool(&self, row: usize) -> &Tool {
         &self.entries[row].tool
     }
@@ -174,8 +237,16 @@ impl Snapshot {
         &self.names
     }
 
-    pub(crate) fn entries(&self) -> &[Entry] {
-        &self.entries
+    /// All that is listed, offered or withheld, in order.
+    pub(crate) fn listed(&self) -> Vec<Entry> {
+        let mut listed = Vec::with_capacity(self.entries.len() + self.withheld.len());
+        let mut offered = self.entries.iter();
+        for held in &self.withheld {
+            listed.extend(offered.by_ref().take(held.place - listed.len()).cloned());
+            listed.push(held.entry.clone());
+        }
+        listed.extend(offered.cloned());
+        listed
     }
 
     pub(crate) fn parts(&self) -> (Builtins, Sources) {

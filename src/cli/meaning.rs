@@ -22,6 +22,7 @@ pub(crate) const CONFIG_FILE: &str = "toolrack.toml";
 
 /// What is to be done.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one a process")]
 pub(crate) enum Command {
     Search(Search),
     List(List),
@@ -534,7 +535,7 @@ mod tests {
     }
 
     fn names(line: &str) -> Vec<String> {
-        match command(&format!("eval {} {line}", fixture()).replace("  ", " ").trim()).unwrap() {
+        match command(format!("eval {} {line}", fixture()).replace("  ", " ").trim()).unwrap() {
             Command::Eval(eval) => eval.systems.iter().map(|s| s.name().to_owned()).collect(),
             other => panic!("{other:?}"),
         }

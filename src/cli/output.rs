@@ -44,7 +44,7 @@ impl Output {
         let _ = writeln!(io::stderr(), "{text}");
     }
 
-    pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
+    pub(crate) fn flush(&self) -> anyhow::Result<()> {
         let mut out = io::stdout().lock();
         match out.write_all(self.text.as_bytes()).and_then(|()| out.flush()) {
             // Whoever reads has seen enough.

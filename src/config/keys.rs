@@ -85,6 +85,11 @@ pub(crate) const KEYS: &[Key] = &[
         "0.05",
         "Taken off when the request has no word of the name's end.",
     ),
+    key(
+        "engine.gate.coverage",
+        "0.5",
+        "Share of the request's words that admits what destroys nothing.",
+    ),
     key("engine.gate.read_words", "0.256", "Words for read-only tools when there is no model."),
     key("engine.gate.write_words", "0.5", "Words for writing tools when there is no model."),
     key(

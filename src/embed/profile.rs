@@ -7,7 +7,7 @@ use crate::error::{Result, invalid_setting};
 /// The numbers that belong to a model rather than to a catalog: how much the lexical arm weighs
 /// beside its cosines, and which cosine is near enough to admit a tool.
 ///
-/// A model folder carries them in its `toolrack.json` under `"profile"`; an embedder without one
+/// A [`Calibration`](crate::Calibration) fits the thresholds. A model folder carries them in its `toolrack.json` under `"profile"`; an embedder without one
 /// has the default, whose [`calibrated_on`](Self::calibrated_on) is `None`.
 ///
 /// # Example

@@ -136,7 +136,7 @@ pub fn tune(
     let fit = if every > 1 {
         fit.filtered(|_| {
             counter.set(counter.get() + 1);
-            counter.get() % every == 0
+            counter.get().is_multiple_of(every)
         })
     } else {
         fit

@@ -133,6 +133,8 @@ pub enum GatedBy {
     Cosine,
     /// Words alone, there being no model or none that answers.
     Words,
+    /// The score of a [`Scorer`](crate::Scorer) in place of both arms.
+    Scorer,
 }
 
 /// The numbers that a selection was gated with.

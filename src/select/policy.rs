@@ -98,6 +98,15 @@ impl Eligible {
         Self { mask: (count < rows.len()).then_some(rows), count }
     }
 
+    /// The rows of `self` but `row`, of `len` rows in all.
+    pub(crate) fn without(mut self, row: usize, len: usize) -> Self {
+        if self.contains(row) {
+            self.mask.get_or_insert_with(|| vec![true; len])[row] = false;
+            self.count -= 1;
+        }
+        self
+    }
+
     pub(crate) fn contains(&self, row: usize) -> bool {
         self.mask.as_ref().is_none_or(|mask| mask[row])
     }

@@ -3,7 +3,8 @@
 use super::gate::{Gate, GatedBy, Thresholds};
 use super::policy::Eligible;
 use super::request::SelectRequest;
-use super::selection::{Boost, Candidate, Outcome, Rejected, Selection};
+use super::scorer::{self, Scorer};
+use super::selection::{Boost, Candidate, Outcome, Rejected, Selection, TokenFigures};
 use crate::catalog::{Risk, ToolId};
 use crate::embed::EmbedderProfile;
 use crate::error::{Result, invalid_setting};
@@ -16,6 +17,8 @@ pub(crate) struct Ranker<'a> {
     pub index: &'a ToolIndex,
     pub fusion: Fusion,
     pub gate: &'a Gate,
+    /// What ranks in place of both arms.
+    pub scorer: Option<&'a dyn Scorer>,
 }
 
 /// A candidate with its row and the gate's verdict.
@@ -39,7 +42,8 @@ pub(crate) struct Ranking {
 }
 
 impl Ranker<'_> {
-    /// The `k` best eligible rows for each intent, besides those that the intent names.
+    /// The `k` best eligible rows for each intent, besides those that the intent names. With `gated`
+    /// they are the `k` best that the gate lets in and the `k` best that it keeps out.
     ///
     /// Rows whose scores are zero in every arm are never ranked.
     pub(crate) fn rank(
@@ -47,16 +51,24 @@ impl Ranker<'_> {
         request: &SelectRequest,
         eligible: &Eligible,
         k: usize,
-        count_fitting: bool,
+        gated: bool,
     ) -> Result<Vec<Ranking>> {
+        let mut failure = None;
+        if let Some(scorer) = self.scorer {
+            match scorer::rank(self, scorer, request, eligible, k, gated) {
+                Ok(rankings) => return Ok(rankings),
+                Err(error) => failure = Some(error.to_string()),
+            }
+        }
         let queries = request.queries();
-        let use_dense = !matches!(self.fusion, Fusion::LexicalOnly);
+        let use_dense = !matches!(self.fusion, Fusion::LexicalOnly) && failure.is_none();
         let arms = self.index.score(&queries, eligible.mask(), use_dense)?;
         let profile = self.index.embedder.as_ref().map(|embedder| embedder.profile());
         let profile = profile.unwrap_or_default();
         let rankings = request.intents.iter().zip(arms).enumerate();
         Ok(rankings
-            .map(|(intent, (text, arms))| {
+            .map(|(intent, (text, mut arms))| {
+                arms.degraded = arms.degraded.or_else(|| failure.clone());
                 let is_keyword_list = is_keyword_list(text, KEYWORDS);
                 let judged = Judged {
                     ranker: self,
@@ -66,7 +78,7 @@ impl Ranker<'_> {
                     intent,
                     is_keyword_list,
                 };
-                judged.rank(text, k, count_fitting)
+                judged.rank(text, k, gated)
             })
             .collect())
     }
@@ -86,6 +98,8 @@ impl Ranker<'_> {
             eligible: eligible.count(),
             total: rankings.iter().filter_map(|ranking| ranking.n_fitting).max().unwrap_or(0),
             thresholds,
+            tokens: TokenFigures::default(),
+            intent: None,
         };
         let ambiguous = self.ambiguous(&rankings);
         let mut taken: Vec<usize> = Vec::new();
@@ -152,6 +166,23 @@ impl Ranker<'_> {
     }
 }
 
+/// The `k` best of the admitted rows and the `k` best of the others, together best first, and how
+/// many are admitted in all.
+///
+/// A row that the gate keeps out takes no place of one that it lets in.
+pub(super) fn best_of_both(
+    scored: impl Iterator<Item = (usize, Score)>,
+    k: usize,
+    admits: impl Fn(usize) -> bool,
+) -> (Vec<usize>, usize) {
+    let (admitted, others): (Vec<_>, Vec<_>) = scored.partition(|(row, _)| admits(*row));
+    let n_admitted = admitted.len();
+    let mut best = top_k(admitted.into_iter(), k);
+    best.extend(top_k(others.into_iter(), k));
+    best.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+    (best.into_iter().map(|(row, _)| row).collect(), n_admitted)
+}
+
 /// One intent's scores, on the way to its ranking.
 struct Judged<'a> {
     ranker: &'a Ranker<'a>,
@@ -168,12 +199,12 @@ const KEYWORDS: usize = 4;
 const KEYWORD_COVERAGE: f32 = 0.3;
 
 impl Judged<'_> {
-    fn rank(&self, text: &str, k: usize, count_fitting: bool) -> Ranking {
+    fn rank(&self, text: &str, k: usize, gated: bool) -> Ranking {
         let is_eligible = |row: usize| self.eligible.contains(row);
         let (cosines, lexical) = (self.arms.cosines.as_deref(), &self.arms.lexical.score);
         let fused = self.ranker.fusion.fuse(cosines, lexical, &is_eligible, self.profile);
-        let gated = self.arms.cosines.is_some().then_some(self.profile);
-        let thresholds = self.ranker.gate.thresholds(gated);
+        let profile = self.arms.cosines.is_some().then_some(self.profile);
+        let thresholds = self.ranker.gate.thresholds(profile);
         let mentions = self.ranker.index.snapshot.names().mentions(text, &is_eligible);
         let ranked = |row: usize, named: bool| Ranked {
             row,
@@ -187,25 +218,21 @@ impl Judged<'_> {
             .copied()
             .enumerate()
             .filter(|(row, _)| is_ranked(*row) && !mentions.rows.contains(row));
-        best.extend(top_k(scored, k).into_iter().map(|(row, _)| ranked(row, false)));
+        let (rows, n_fitting) = if gated {
+            let admits = |row: usize| self.judge(row, &thresholds).is_none();
+            let (rows, n_admitted) = best_of_both(scored, k, admits);
+            (rows, Some(mentions.rows.len() + n_admitted))
+        } else {
+            (top_k(scored, k).into_iter().map(|(row, _)| row).collect(), None)
+        };
+        best.extend(rows.into_iter().map(|row| ranked(row, false)));
         Ranking {
             ranked: best,
             ambiguous_name: mentions.ambiguous,
-            n_fitting: count_fitting.then(|| self.count_fitting(&mentions.rows, &thresholds)),
+            n_fitting,
             thresholds,
             degraded: self.arms.degraded.clone(),
         }
-    }
-
-    /// Eligible rows that are named or pass the gate.
-    fn count_fitting(&self, named: &[usize], thresholds: &Thresholds) -> usize {
-        let rows = 0..self.arms.lexical.bm25.len();
-        rows.filter(|&row| self.eligible.contains(row))
-            .filter(|row| {
-                let passes = || self.scores_at_all(*row) && self.judge(*row, thresholds).is_none();
-                named.contains(row) || passes()
-            })
-            .count()
     }
 
     /// A zero score is never a match.
@@ -245,7 +272,7 @@ impl Judged<'_> {
             asked = match thresholds.by {
                 GatedBy::Cosine => thresholds.destructive,
                 // Out of reach: words come to 1.6 at most below that coverage.
-                GatedBy::Words => 3.0,
+                GatedBy::Words | GatedBy::Scorer => 3.0,
             };
         }
         let covers = self.arms.lexical.coverage[row] >= thresholds.coverage;

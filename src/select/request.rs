@@ -1,8 +1,12 @@
 //! What is asked of the engine.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::context::RuntimeContext;
+use super::fallback::Fallback;
+use super::intent::IntentRules;
 use crate::error::{Error, ErrorKind, Result, invalid_setting};
 use crate::index::QueryText;
 use crate::text::{count_content_words, pieces};
@@ -79,6 +83,13 @@ pub struct SelectRequest {
     pub k: usize,
     /// Only tools of this namespace.
     pub namespace: Option<String>,
+    /// Share of the best candidate's score below which a candidate is not worth its tokens, in
+    /// [0, 1]. The default 0 keeps all that the gate admits; named tools always stay.
+    pub min_score_ratio: f32,
+    /// What to fall back on when the model does not answer or no tool reaches the gate.
+    pub fallback: Fallback,
+    /// Rules that read the request and say how many tools it gets; none by default.
+    pub intent_rules: Option<Arc<IntentRules>>,
     /// Who asks.
     pub context: RuntimeContext,
 }
@@ -96,6 +107,9 @@ impl SelectRequest {
             recent: Vec::new(),
             k: DEFAULT_K,
             namespace: None,
+            min_score_ratio: 0.0,
+            fallback: Fallback::default(),
+            intent_rules: None,
             context: RuntimeContext::default(),
         }
     }
@@ -121,6 +135,54 @@ impl SelectRequest {
         self
     }
 
+    /// Sets the share of the best candidate's score that a candidate needs.
+    ///
+    /// # Example
+    /// ```
+    /// use toolrack::{Catalog, Engine, Gate, SelectRequest};
+    ///
+    /// let catalog = Catalog::parse(
+    ///     r#"[{"name": "send_email", "description": "Send an e-mail."},
+    ///         {"name": "read_file", "description": "Read a file."}]"#)?;
+    /// let engine = Engine::builder(catalog).gate(Gate::open()).build()?;
+    /// let request = SelectRequest::new("mail the client").min_score_ratio(1.0);
+    /// assert_eq!(engine.select(&request)?.candidates.len(), 1);
+    /// # Ok::<(), toolrack::Error>(())
+    /// ```
+    #[must_use]
+    pub fn min_score_ratio(mut self, share: f32) -> Self {
+        self.min_score_ratio = share;
+        self
+    }
+
+    /// Sets what to fall back on.
+    #[must_use]
+    pub fn fallback(mut self, fallback: Fallback) -> Self {
+        self.fallback = fallback;
+        self
+    }
+
+    /// Reads the request by rules, which say how many tools it gets.
+    ///
+    /// # Example
+    /// ```
+    /// use toolrack::{Catalog, Engine, IntentRules, Outcome, SelectRequest};
+    ///
+    /// let engine = Engine::builder(Catalog::parse(
+    ///     r#"[{"name": "query_database", "description": "Query a database."}]"#)?).build()?;
+    /// let request =
+    ///     SelectRequest::new("What is a database?").intent_rules(IntentRules::english());
+    /// let selection = engine.select(&request)?;
+    /// assert_eq!(selection.outcome, Outcome::NotNeeded);
+    /// assert_eq!(selection.intent.unwrap().excluded.len(), 1);
+    /// # Ok::<(), toolrack::Error>(())
+    /// ```
+    #[must_use]
+    pub fn intent_rules(mut self, rules: impl Into<Arc<IntentRules>>) -> Self {
+        self.intent_rules = Some(rules.into());
+        self
+    }
+
     /// Sets who asks.
     #[must_use]
     pub fn context(mut self, context: RuntimeContext) -> Self {
@@ -141,7 +203,7 @@ impl SelectRequest {
                 ),
             ));
         }
-        Ok(())
+        check_ratio(self.min_score_ratio)
     }
 
     /// The weighted texts of each intent; see [`decay`].
@@ -152,6 +214,14 @@ impl SelectRequest {
         };
         self.intents.iter().map(query).collect()
     }
+}
+
+/// Checks a `min_score_ratio`.
+pub(crate) fn check_ratio(share: f32) -> Result<()> {
+    if (0.0..=1.0).contains(&share) {
+        return Ok(());
+    }
+    Err(invalid_setting(format!("min_score_ratio is {share}: give a share in [0, 1]")))
 }
 
 /// The most intents of one request.

@@ -5,8 +5,36 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::gate::Thresholds;
+use super::intent::IntentReport;
 use crate::catalog::ToolId;
 use crate::score::Score;
+use crate::text::TokenCount;
+
+/// Tokens of the tool list, beside what all eligible tools would take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TokenFigures {
+    /// Tokens of the definitions that are sent, the meta-tool's included.
+    pub sent: TokenCount,
+    /// Tokens of all definitions that the caller may use.
+    pub naive: TokenCount,
+}
+
+impl TokenFigures {
+    pub(crate) fn new(sent: TokenCount, naive: TokenCount) -> Self {
+        Self { sent, naive }
+    }
+
+    /// Tokens saved; 0 when the list takes more than all tools would.
+    pub fn saved(&self) -> TokenCount {
+        self.naive.saturating_sub(self.sent)
+    }
+
+    /// Share saved, in [0, 1].
+    pub fn saved_share(&self) -> f64 {
+        if self.naive == 0 { 0.0 } else { self.saved() as f64 / self.naive as f64 }
+    }
+}
 
 /// Why a candidate stands where it stands, besides its scores.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +43,10 @@ use crate::score::Score;
 pub enum Boost {
     /// The request names the tool: it comes before everything that is only similar.
     Named,
+    /// The request holds an alias of the tool, and there was nothing better to go by.
+    Alias,
+    /// No tool is needed, and this is the one that intent rules fall back on.
+    Fallback,
 }
 
 /// Why a ranked tool was not admitted.
@@ -28,6 +60,11 @@ pub enum Rejected {
         reaches: f32,
         /// What is asked for.
         asked: f32,
+    },
+    /// It fits, but not nearly as well as the best one.
+    BelowRatio {
+        /// The score that the request's `min_score_ratio` asks for.
+        least: f32,
     },
 }
 
@@ -65,6 +102,12 @@ impl Candidate {
 }
 
 /// What a selection came to.
+///
+/// Two of them say that no action is due, for different reasons: with [`NoMatch`](Self::NoMatch) the
+/// request wants something that no tool does, and the model should say so or ask; with
+/// [`NotNeeded`](Self::NotNeeded), which only [`IntentRules`](crate::IntentRules) give, the request
+/// wants nothing of a tool, and the model should simply answer. Neither is an error, and neither
+/// shows tools instead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "outcome", content = "tools")]
 #[non_exhaustive]
@@ -100,6 +143,10 @@ pub struct Selection {
     pub total: usize,
     /// Thresholds in force.
     pub thresholds: Thresholds,
+    /// Tokens of the candidates' definitions, and of all eligible ones.
+    pub tokens: TokenFigures,
+    /// What intent rules made of the request; `None` when there are none.
+    pub intent: Option<IntentReport>,
 }
 
 impl Selection {
@@ -133,6 +180,9 @@ impl fmt::Display for Selection {
         )?;
         if let Some(reason) = &self.degraded {
             writeln!(f, "words only, because {reason}")?;
+        }
+        if let Some(intent) = &self.intent {
+            writeln!(f, "{intent}")?;
         }
         for candidate in &self.candidates {
             writeln!(f, "{candidate}")?;

@@ -34,6 +34,8 @@ pub struct FindRequest {
     pub intents: Vec<String>,
     /// Tools to load without a search: ids, names, or unique ends of names.
     pub names: Vec<String>,
+    /// Tools whose whole definition is asked for, by the same names.
+    pub describe: Vec<String>,
     /// Only tools of this namespace.
     pub namespace: Option<String>,
     /// How many searched tools to load at most; 0 or none means the session's default. Names do
@@ -59,6 +61,11 @@ impl FindRequest {
     /// Tools by name, without a search.
     pub fn of_names<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
         Self { names: names.into_iter().map(Into::into).collect(), ..Self::default() }
+    }
+
+    /// The whole definitions of tools, which are loaded as well.
+    pub fn of_definitions<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
+        Self { describe: names.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 
     /// Restricts the search to one namespace.
@@ -92,9 +99,11 @@ impl FindRequest {
             }
         }
         request.names.extend(strings(fields.get("names"), "names")?);
+        request.describe = strings(fields.get("describe"), "describe")?;
         request.namespace = strings(fields.get("namespace"), "namespace")?.into_iter().next();
         request.limit = match fields.get("limit") {
-            None | Some(Value::Null) => None,
+            None | Some(Value::Null | Value::Bool(false)) => None,
+            Some(Value::String(text)) if text.trim().is_empty() => None,
             Some(value) => {
                 let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
                 match number {
@@ -103,7 +112,7 @@ impl FindRequest {
                 }
             }
         };
-        if request.intents.is_empty() && request.names.is_empty() {
+        if request.intents.is_empty() && request.names.is_empty() && request.describe.is_empty() {
             return Err(bad("say in 'intent' what you want to do, or give 'names' of tools"));
         }
         if request.intents.len() > MAX_INTENTS {
@@ -142,9 +151,10 @@ impl FindRequest {
             words
         };
         format!(
-            "{:?} {:?} {:?} {:?}",
+            "{:?} {:?} {:?} {:?} {:?}",
             normal(&self.intents),
             normal(&self.names),
+            normal(&self.describe),
             self.namespace,
             self.limit
         )
@@ -203,6 +213,16 @@ pub struct FoundTool {
     pub summary: String,
 }
 
+/// The whole definition of one tool in a [`FindReply`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Definition {
+    /// Which tool.
+    pub id: ToolId,
+    /// Name, description and parameters as JSON, the parameters byte for byte.
+    pub json: String,
+}
+
 /// What the model is told: text for the model, and the same as data.
 ///
 /// The definitions travel in the tool list, which has to be sent anew
@@ -226,8 +246,14 @@ pub struct FindReply {
     pub near: Vec<FoundTool>,
     /// Names that stand for no tool.
     pub unknown_names: Vec<String>,
+    /// Definitions that were asked for.
+    pub definitions: Vec<Definition>,
     /// Namespaces in which tools exist, when nothing was found.
     pub namespaces: Vec<String>,
+    /// Names of tools that can be loaded, in catalog order, when nothing was found; the first 30.
+    pub available: Vec<String>,
+    /// How many tools can be loaded, when nothing was found.
+    pub n_available: usize,
     /// Tools named in this reply.
     pub shown: usize,
     /// Tools that fit in all.
@@ -270,6 +296,17 @@ impl fmt::Display for FindReply {
                 line += &format!("; tools exist in: {}.", self.namespaces.join(", "));
             }
             lines.push(line);
+            if !self.available.is_empty() {
+                let of = if self.n_available > self.available.len() {
+                    format!(" ({} of {})", self.available.len(), self.n_available)
+                } else {
+                    String::new()
+                };
+                lines.push(format!(
+                    "Ask in other words, or load one of these by name{of}: {}.",
+                    self.available.join(", ")
+                ));
+            }
         }
         if !self.loaded.is_empty() {
             let n = self.loaded.len();
@@ -291,6 +328,9 @@ impl fmt::Display for FindReply {
             };
             lines.push(format!("Not loaded, because {why}; finish with other tools first:"));
             lines.extend(self.not_loaded.iter().map(|(tool, _)| tool.line()));
+        }
+        for definition in &self.definitions {
+            lines.push(format!("Definition: {}", definition.json));
         }
         if !self.ambiguous.is_empty() {
             let names: Vec<&str> = self.ambiguous.iter().map(|tool| tool.name.as_str()).collect();
@@ -344,15 +384,4 @@ impl FoundTool {
 
 fn plural(n: usize) -> &'static str {
     if n == 1 { "" } else { "s" }
-}
-
-/// The first line of a description, at most `bytes` bytes, cut at a word.
-pub(crate) fn first_line(description: &str, bytes: usize) -> String {
-    let line = description.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    if line.len() <= bytes {
-        return line.to_owned();
-    }
-    let cut = &line[..line.floor_char_boundary(bytes)];
-    let cut = cut.rsplit_once(' ').map_or(cut, |(head, _)| head);
-    format!("{cut}…")
 }

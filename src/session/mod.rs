@@ -3,6 +3,7 @@
 mod asynchronous;
 mod authorize;
 mod find_tool;
+mod lookup;
 mod options;
 mod search;
 mod state;
@@ -13,27 +14,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use asynchronous::AsyncSession;
 pub use authorize::{Authorized, Call, Refusal, RefusalKind, Verdict};
-pub(crate) use find_tool::first_line;
-pub use find_tool::{FindReply, FindRequest, FindStatus, FoundTool};
+pub use find_tool::{Definition, FindReply, FindRequest, FindStatus, FoundTool};
 pub use options::{FIND_TOOL, SessionOptions};
 pub use state::{RestoreReport, SessionState};
 pub use turn::{Turn, TurnInput};
 use visible::{BuiltinJson, VisibleInner};
-pub use visible::{Entry, MetaTool, TokenFigures, Visible};
+pub use visible::{Entry, MetaTool, Visible};
 
 use crate::catalog::{Snapshot, Tool, ToolId, VisibleTool};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{ToolIndex, definition_text};
-use crate::select::policy;
-use crate::select::{Eligible, Message, RuntimeContext, SelectRequest};
+use crate::select::{Eligible, Message, RuntimeContext, SelectRequest, TokenFigures, first_line};
 use crate::text::TokenCount;
-use crate::working_set::{Delta, Slot, WorkingSet};
+use crate::working_set::{Delta, ListOrder, Slot, WorkingSet};
 
 /// Messages that a session remembers for its requests.
 const MAX_RECENT: usize = 6;
 /// Bytes of a remembered message.
 const MAX_RECENT_TEXT: usize = 4 * 1024;
+
+/// Bytes of a tool's line in a reply.
+const SUMMARY: usize = 120;
 
 /// One run of an agent.
 ///
@@ -132,28 +134,8 @@ impl Session {
     pub(crate) fn open(engine: Engine, options: SessionOptions) -> Result<Self> {
         options.validate()?;
         let index = engine.index();
-        let eligible = Eligible::of(&index.snapshot, &options.context);
-        let meta = MetaTool::named(&options.meta_tool);
-        if index.snapshot.names().by_provider(&meta.name).is_some() {
-            return Err(Error::new(
-                ErrorKind::InvalidSetting,
-                format!(
-                    "a tool of the catalog is called '{}' like the meta-tool: give the meta-tool \
-                     another name or the tool a namespace",
-                    meta.name
-                ),
-            ));
-        }
-        if index.snapshot.builtins().any(|builtin| builtin.name() == Some(&meta.name)) {
-            return Err(Error::new(
-                ErrorKind::InvalidSetting,
-                format!(
-                    "a built-in tool of the catalog is called '{}' like the meta-tool: give the \
-                     meta-tool another name",
-                    meta.name
-                ),
-            ));
-        }
+        let eligible = reach(&index, &options);
+        let meta = MetaTool::new(&options.meta_tool, options.compressed.is_some());
         let meta_tokens = engine.token_counter().count(&definition_text(
             &meta.name,
             &meta.description,
@@ -286,11 +268,14 @@ impl Session {
         let recent = input.recent.unwrap_or_else(|| self.recent.clone());
         let (mut selection, mut retrieved) = (None, Vec::new());
         if !self.pass_through {
-            let request = SelectRequest::new(input.message.as_str())
+            let mut request = SelectRequest::new(input.message.as_str())
                 .recent(recent)
                 .k(self.options.retrieve)
+                .min_score_ratio(self.options.min_score_ratio)
                 .context(self.options.context.clone());
-            let found = self.engine.select_in(&self.index, &request)?;
+            request.fallback = self.options.fallback;
+            request.intent_rules.clone_from(&self.options.intent);
+            let found = self.engine.select_among(&self.index, &request, &self.eligible)?;
             let rows = found.candidates.iter().filter_map(|c| self.index.snapshot.row(&c.id));
             retrieved = slots(&self.index, rows.collect());
             selection = Some(found);
@@ -336,6 +321,9 @@ impl Session {
                     rows.push(row);
                 }
             }
+            if self.options.working_set.order == ListOrder::Name {
+                rows[n_core..].sort_by_key(|&row| snapshot.names().provider_name(row));
+            }
         } else {
             rows.extend(
                 self.set.visible().skip(self.set.core().len()).filter_map(|id| snapshot.row(id)),
@@ -351,7 +339,12 @@ impl Session {
                 tools,
                 core: n_core,
                 meta,
-                builtins: snapshot.builtins().cloned().map(BuiltinJson).collect(),
+                builtins: snapshot
+                    .builtins()
+                    .filter(|builtin| builtin.name() != Some(&*self.meta.name))
+                    .cloned()
+                    .map(BuiltinJson)
+                    .collect(),
                 tokens: TokenFigures::new(sent, self.naive_tokens),
                 epoch: self.set.epoch(),
                 catalog_version: snapshot.version(),
@@ -379,7 +372,8 @@ impl Session {
         }
         let now = self.engine.index();
         let snapshot = &now.snapshot;
-        let may = |row: usize| policy::check(snapshot.tool(row), &self.options.context).is_ok();
+        let eligible = reach(&now, &self.options);
+        let may = |row: usize| eligible.contains(row);
         let rows = match snapshot.names().by_provider(&call.name).filter(|&row| may(row)) {
             Some(row) => vec![row],
             None => snapshot.names().resolve(&call.name, &may),
@@ -430,7 +424,7 @@ impl Session {
     fn refuse_unknown(&self, now: &Arc<ToolIndex>, name: &str) -> Result<Refusal> {
         let shown: String = name.chars().take(80).collect();
         let request = SelectRequest::new(shown.as_str()).k(3).context(self.options.context.clone());
-        let near = self.engine.select_in(now, &request)?;
+        let near = self.engine.select_among(now, &request, &reach(now, &self.options))?;
         let mut text = format!("There is no tool called '{}'.", shown.escape_debug());
         let names: Vec<&str> =
             near.candidates.iter().filter_map(|c| now.snapshot.provider_name(&c.id)).collect();
@@ -589,7 +583,7 @@ impl Session {
 
     fn see(&mut self, index: Arc<ToolIndex>) -> Delta {
         let old = std::mem::replace(&mut self.index, index);
-        self.eligible = Eligible::of(&self.index.snapshot, &self.options.context);
+        self.eligible = reach(&self.index, &self.options);
         let (index, eligible) = (Arc::clone(&self.index), self.eligible.clone());
         self.naive_tokens = naive_tokens(&index, &eligible);
         // A core tool that is gone comes back by itself when its source does.
@@ -620,6 +614,15 @@ impl Session {
         if self.recent.len() > MAX_RECENT {
             self.recent.remove(0);
         }
+    }
+}
+
+/// The rows that a run may use: those of its caller, less one that is called like the meta-tool.
+fn reach(index: &ToolIndex, options: &SessionOptions) -> Eligible {
+    let eligible = Eligible::of(&index.snapshot, &options.context);
+    match index.snapshot.names().by_provider(&options.meta_tool) {
+        Some(reserved) => eligible.without(reserved, index.snapshot.len()),
+        None => eligible,
     }
 }
 
@@ -672,5 +675,5 @@ fn resolve(index: &ToolIndex, eligible: &Eligible, name: &str, what: &str) -> Re
 
 /// The first line of a tool's description, as replies show it.
 fn summary(tool: &Tool) -> String {
-    first_line(tool.description(), 120)
+    first_line(tool.description(), SUMMARY)
 }

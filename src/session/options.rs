@@ -1,11 +1,13 @@
 //! How a run is set up.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, invalid_setting};
-use crate::select::RuntimeContext;
+use crate::select::{Fallback, IntentRules, RuntimeContext, check_ratio};
 use crate::text::TokenCount;
-use crate::working_set::{Timing, WorkingSetOptions};
+use crate::working_set::{ListOrder, Timing, WorkingSetOptions};
 
 /// Name of the meta-tool unless another is set.
 pub const FIND_TOOL: &str = "find_tool";
@@ -36,8 +38,24 @@ pub struct SessionOptions {
     /// Catalogs of at most this many eligible tools are shown whole; the tool limit by default, 0
     /// never. A token budget still has to hold. Decided once, when the session opens.
     pub pass_through: Option<usize>,
-    /// Name of the meta-tool. Default `find_tool`.
+    /// Name of the meta-tool. Default `find_tool`. A tool of the catalog that is called so is out of
+    /// reach of the run ([`warnings`](crate::Session::warnings)).
     pub meta_tool: String,
+    /// Whether what `find_tool` finds is pinned, so that it stays for the rest of the run. Default
+    /// false.
+    pub pin_found: bool,
+    /// Share of the best tool's score below which a retrieved or found tool is left out, in [0, 1].
+    /// Default 0.
+    pub min_score_ratio: f32,
+    /// Tokens for a list of all tools, by name and first sentence, in the
+    /// [`notice`](crate::Session::notice); the meta-tool then looks definitions up as well. Default
+    /// none.
+    pub compressed: Option<TokenCount>,
+    /// What turns and searches fall back on when the model does not answer or no tool reaches the
+    /// gate.
+    pub fallback: Fallback,
+    /// Rules that read each turn's message and say how many tools it brings in. Default none.
+    pub intent: Option<Arc<IntentRules>>,
     /// Who runs.
     pub context: RuntimeContext,
 }
@@ -52,6 +70,11 @@ impl Default for SessionOptions {
             find_limit: 5,
             pass_through: None,
             meta_tool: FIND_TOOL.to_owned(),
+            pin_found: false,
+            min_score_ratio: 0.0,
+            compressed: None,
+            fallback: Fallback::default(),
+            intent: None,
             context: RuntimeContext::default(),
         }
     }
@@ -93,6 +116,13 @@ impl SessionOptions {
         self
     }
 
+    /// Sets in which order the tools that came in are listed, after core tools and the meta-tool.
+    #[must_use]
+    pub fn order(mut self, order: ListOrder) -> Self {
+        self.working_set.order = order;
+        self
+    }
+
     /// Sets for how many steps a tool may go unwanted.
     #[must_use]
     pub fn stale_after(mut self, steps: u64) -> Self {
@@ -128,6 +158,51 @@ impl SessionOptions {
         self
     }
 
+    /// Keeps what `find_tool` finds for the rest of the run.
+    #[must_use]
+    pub fn pin_found(mut self, pin: bool) -> Self {
+        self.pin_found = pin;
+        self
+    }
+
+    /// Sets the share of the best tool's score that a retrieved or found tool needs.
+    #[must_use]
+    pub fn min_score_ratio(mut self, share: f32) -> Self {
+        self.min_score_ratio = share;
+        self
+    }
+
+    /// Shows the catalog compressed: every tool by name and first sentence in the notice, as far as
+    /// they take at most so many tokens, and definitions by look-up.
+    #[must_use]
+    pub fn compressed(mut self, tokens: TokenCount) -> Self {
+        self.compressed = Some(tokens);
+        self
+    }
+
+    /// Sets what turns and searches fall back on.
+    #[must_use]
+    pub fn fallback(mut self, fallback: Fallback) -> Self {
+        self.fallback = fallback;
+        self
+    }
+
+    /// Reads each turn's message by rules, which say how many tools it brings in. What the model
+    /// asks for with `find_tool` is not subject to them.
+    ///
+    /// # Example
+    /// ```
+    /// use toolrack::{IntentRules, SessionOptions};
+    ///
+    /// let options = SessionOptions::default().intent(IntentRules::english());
+    /// assert_eq!(options.intent.unwrap().language, "en");
+    /// ```
+    #[must_use]
+    pub fn intent(mut self, rules: impl Into<Arc<IntentRules>>) -> Self {
+        self.intent = Some(rules.into());
+        self
+    }
+
     /// Sets who runs.
     #[must_use]
     pub fn context(mut self, context: RuntimeContext) -> Self {
@@ -148,6 +223,10 @@ impl SessionOptions {
             return Err(invalid_setting(
                 "find_limit is 0: let one search bring in at least 1 tool",
             ));
+        }
+        check_ratio(self.min_score_ratio)?;
+        if let Some(rules) = &self.intent {
+            rules.validate()?;
         }
         self.working_set.validate()
     }

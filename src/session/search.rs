@@ -7,6 +7,9 @@ use crate::error::Result;
 use crate::select::{Outcome, SelectRequest};
 use crate::working_set::{Delta, RefuseReason, Slot};
 
+/// Names in a reply that found nothing.
+const MAX_AVAILABLE: usize = 30;
+
 /// Searches that a session remembers to recognise a repeated one.
 const MAX_SEARCHES: usize = 64;
 
@@ -46,7 +49,11 @@ impl Session {
         let mut delta = self.set.admit_found(&visible);
         delta.extend(self.set.admit_found(&new));
         delta.admitted.iter().for_each(|(id, _)| self.unseen.add(id.clone()));
+        if self.options.pin_found {
+            self.pin_what_is_visible(visible.iter().chain(&new), &mut delta);
+        }
         let reply = self.reply(request, hits, &visible, &delta, repeated);
+        self.brief(&reply.definitions);
         self.pending.extend(delta);
         Ok(reply)
     }
@@ -58,7 +65,7 @@ impl Session {
         };
         let may = |row: usize| self.eligible.contains(row);
         let mut hits = Hits::default();
-        for name in &request.names {
+        for name in request.describe.iter().chain(&request.names) {
             let rows = snapshot.names().resolve(name, &|row| may(row) && in_namespace(row));
             match rows.as_slice() {
                 [] => hits.unknown.push(name.clone()),
@@ -79,10 +86,13 @@ impl Session {
         hits.named = hits.rows.len();
         if !intents.is_empty() {
             let limit = request.limit_or(self.options.find_limit);
-            let mut select =
-                SelectRequest::of_intents(intents).k(limit).context(self.options.context.clone());
+            let mut select = SelectRequest::of_intents(intents)
+                .k(limit)
+                .min_score_ratio(self.options.min_score_ratio)
+                .fallback(self.options.fallback)
+                .context(self.options.context.clone());
             select.namespace.clone_from(&request.namespace);
-            let selection = self.engine.select_in(&self.index, &select)?;
+            let selection = self.engine.select_among(&self.index, &select, &self.eligible)?;
             for candidate in &selection.candidates {
                 if let Some(row) = snapshot.row(&candidate.id) {
                     hits.add(slot(&self.index, row));
@@ -133,12 +143,13 @@ impl Session {
         } else {
             FindStatus::Loaded
         };
-        let namespaces = if nothing {
+        let (mut namespaces, mut loadable) = (Vec::new(), Vec::new());
+        if nothing {
             let may = |row: usize| self.eligible.contains(row);
-            self.index.snapshot.namespaces(&may).into_iter().map(str::to_owned).collect()
-        } else {
-            Vec::new()
-        };
+            namespaces =
+                self.index.snapshot.namespaces(&may).into_iter().map(str::to_owned).collect();
+            loadable = self.loadable();
+        }
         FindReply {
             status,
             shown: loaded.len() + visible.len() + not_loaded.len(),
@@ -150,7 +161,10 @@ impl Session {
             ambiguous,
             near: hits.near.iter().filter_map(|id| self.found(id)).collect(),
             unknown_names: hits.unknown,
+            definitions: self.definitions(&request.describe),
             namespaces,
+            n_available: loadable.len(),
+            available: loadable.into_iter().take(MAX_AVAILABLE).collect(),
             degraded: hits.degraded,
         }
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::visible::Visible;
-use crate::select::{Message, Selection};
+use crate::select::{Boost, Message, Selection};
 use crate::working_set::Delta;
 
 /// What begins a turn: the newest message, and what was said before when the runtime keeps that
@@ -102,6 +102,12 @@ impl fmt::Display for Turn {
             });
             match candidate {
                 _ if place < self.visible.inner.core => write!(f, "core")?,
+                Some(candidate) if candidate.boosts.contains(&Boost::Fallback) => {
+                    write!(f, "fallback")?;
+                }
+                Some(candidate) if candidate.boosts.contains(&Boost::Alias) => {
+                    write!(f, "alias")?;
+                }
                 Some(candidate) => {
                     write!(f, "{}", if admitted { "new, fits: " } else { "kept, fits: " })?;
                     if candidate.is_named() {
@@ -117,6 +123,9 @@ impl fmt::Display for Turn {
                 None => write!(f, "kept")?,
             }
             writeln!(f)?;
+        }
+        if let Some(intent) = self.selection.as_ref().and_then(|s| s.intent.as_ref()) {
+            writeln!(f, "  {intent}")?;
         }
         for (id, why) in &self.delta.evicted {
             let one = Delta { evicted: vec![(id.clone(), *why)], ..Delta::default() };

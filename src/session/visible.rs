@@ -3,38 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::catalog::{Builtin, ToolId, VisibleTool};
-use crate::text::TokenCount;
+use crate::select::TokenFigures;
 
-/// Tokens of the tool list, beside what all eligible tools would take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct TokenFigures {
-    /// Tokens of the definitions that are sent, the meta-tool's included.
-    pub sent: TokenCount,
-    /// Tokens of all definitions that the caller may use.
-    pub naive: TokenCount,
-}
-
-impl TokenFigures {
-    pub(crate) fn new(sent: TokenCount, naive: TokenCount) -> Self {
-        Self { sent, naive }
-    }
-
-    /// Tokens saved; 0 when the list takes more than all tools would.
-    pub fn saved(&self) -> TokenCount {
-        self.naive.saturating_sub(self.sent)
-    }
-
-    /// Share saved, in [0, 1].
-    pub fn saved_share(&self) -> f64 {
-        if self.naive == 0 { 0.0 } else { self.saved() as f64 / self.naive as f64 }
-    }
-}
-
-/// The meta-tool's definition: constant bytes for a name.
+/// The meta-tool's definition: constant bytes for a name and a mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MetaTool {
@@ -47,7 +19,9 @@ pub struct MetaTool {
 }
 
 impl MetaTool {
-    pub(crate) fn named(name: &str) -> Self {
+    /// The meta-tool called `name`; `describe` lets it look definitions up.
+    pub(crate) fn new(name: &str, describe: bool) -> Self {
+        let look_up = if describe { DESCRIBE } else { "" };
         Self {
             name: name.to_owned(),
             description: "Find and load tools that are not in your tool list. Only some of the \
@@ -55,20 +29,25 @@ impl MetaTool {
                 you say that something cannot be done. Say what you want to do in plain words, or \
                 name tools that you know. Loaded tools are in your list from your next message on."
                 .to_owned(),
-            parameters: concat!(
+            parameters: [
                 r#"{"type":"object","properties":{"#,
                 r#""intent":{"type":"string","description":"What you want to do, for example: open a support ticket for a customer"},"#,
                 r#""intents":{"type":"array","items":{"type":"string"},"description":"Several things you want to do, searched at once"},"#,
                 r#""names":{"type":"array","items":{"type":"string"},"description":"Names of tools to load without a search"},"#,
+                look_up,
                 r#""namespace":{"type":"string","description":"Search only the tools of this integration"},"#,
-                r#""limit":{"type":"integer","minimum":1,"description":"How many tools to load at most"}}}"#
-            )
-            .to_owned(),
+                r#""limit":{"type":"integer","minimum":1,"description":"How many tools to load at most"}}}"#,
+            ]
+            .concat(),
         }
     }
 }
 
-/// The list of tools that the model is sent now: core, meta-tool, then in order of admission.
+/// The parameter by which definitions are looked up.
+const DESCRIBE: &str = r#""describe":{"type":"array","items":{"type":"string"},"description":"Names of tools whose whole definition you want to read"},"#;
+
+/// The list of tools that the model is sent now: core, meta-tool, then in order of
+/// admission or of names.
 ///
 /// Within an epoch a later list begins with the bytes of an earlier one, whichever adapter renders
 /// it. Cheap to clone. After [`find_tool`](crate::Session::find_tool) the list has to be read again:

@@ -14,5 +14,5 @@ pub(crate) use pieces::pieces;
 #[cfg(feature = "tiktoken")]
 pub use tiktoken::TiktokenCounter;
 pub(crate) use tokenize::{
-    EXACT, count_content_words, is_keyword_list, joined_identifiers, stems, terms,
+    EXACT, count_content_words, is_cjk, is_keyword_list, joined_identifiers, stems, terms,
 };

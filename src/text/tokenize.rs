@@ -217,7 +217,7 @@ fn is_word_char(c: char) -> bool {
 }
 
 /// Characters of scripts that are written without spaces between words.
-fn is_cjk(c: char) -> bool {
+pub(crate) fn is_cjk(c: char) -> bool {
     matches!(c as u32,
         0x3040..=0x30FF       // Hiragana, Katakana
         | 0x31F0..=0x31FF     // Katakana extensions

@@ -56,7 +56,7 @@ pub enum RefuseReason {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Delta {
-    /// Tools that came in, in the order of the visible list.
+    /// Tools that came in, in the order they came.
     pub admitted: Vec<(ToolId, AdmitReason)>,
     /// Tools that went out, in the order they went.
     pub evicted: Vec<(ToolId, EvictReason)>,

@@ -9,10 +9,10 @@ use std::cmp::Reverse;
 use lru::LruCache;
 
 pub use delta::{AdmitReason, Delta, EvictReason, RefuseReason};
-pub use options::{Timing, WorkingSetOptions};
+pub use options::{ListOrder, Timing, WorkingSetOptions};
 pub use state::WorkingSetState;
 
-use crate::catalog::ToolId;
+use crate::catalog::{ToolId, provider_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::text::TokenCount;
 
@@ -39,7 +39,8 @@ struct Active {
 
 /// The visible tools of one run: core, pinned and active ones under a tool limit and a token budget.
 ///
-/// The order is core as given, then admission order. Wanting a tool again never moves it.
+/// The order is core as given, then admission order, or names when [`ListOrder::Name`] is set.
+/// Wanting a tool again never moves it.
 ///
 /// Active tools are kept in order of recency. A tool that was only retrieved makes room for what a
 /// later turn retrieves, the worst of the oldest turn first; one that the model called or asked for
@@ -73,7 +74,7 @@ pub struct WorkingSet {
     pinned: Vec<Slot>,
     /// From the least to the most recently wanted.
     active: LruCache<ToolId, Active>,
-    /// Pinned and active tools in admission order.
+    /// Pinned and active tools as they are listed.
     order: Vec<ToolId>,
     /// Tools with an unanswered call, one entry a call.
     busy: Vec<ToolId>,
@@ -168,7 +169,7 @@ impl WorkingSet {
             if !known {
                 // Residents fit by the check above, so evicting active tools makes room enough.
                 while set.overflow(None).is_some() && set.evict_least_recent(true, delta) {}
-                set.order.push(slot.id.clone());
+                set.list(slot.id.clone());
                 delta.admitted.push((slot.id, AdmitReason::Pinned));
             }
         }))
@@ -255,7 +256,7 @@ impl WorkingSet {
         })
     }
 
-    /// The visible tools: core, then pinned and active ones in admission order.
+    /// The visible tools: core, then pinned and active ones in the order that is set.
     pub fn visible(&self) -> impl Iterator<Item = &ToolId> {
         self.core.iter().map(|slot| &slot.id).chain(&self.order)
     }
@@ -347,8 +348,20 @@ impl WorkingSet {
         let held = if earns { step + 1 } else { step };
         let active = Active { tokens: slot.tokens, wanted: step, earned: earns, held };
         self.active.push(slot.id.clone(), active);
-        self.order.push(slot.id.clone());
+        self.list(slot.id.clone());
         delta.admitted.push((slot.id.clone(), why));
+    }
+
+    /// Puts a tool that came in into its place.
+    fn list(&mut self, id: ToolId) {
+        let place = match self.options.order {
+            ListOrder::Admission => self.order.len(),
+            ListOrder::Name => {
+                let key = name_key(&id);
+                self.order.partition_point(|other| name_key(other) < key)
+            }
+        };
+        self.order.insert(place, id);
     }
 
     /// Which limit one more tool of so many tokens would pass, or with `None` is passed now.
@@ -479,6 +492,11 @@ impl WorkingSet {
             _ => Ok(()),
         }
     }
+}
+
+/// By what a list is sorted: the provider's name, and the id where two would be equal.
+pub(crate) fn name_key(id: &ToolId) -> (String, &ToolId) {
+    (provider_name(id), id)
 }
 
 fn dedup(slots: Vec<Slot>) -> Vec<Slot> {

@@ -15,7 +15,7 @@ pub struct WorkingSetState {
     pub pinned: Vec<ToolId>,
     /// Active tools, from the least to the most recently wanted.
     pub active: Vec<ActiveState>,
-    /// Pinned and active tools in admission order.
+    /// Pinned and active tools as they are listed.
     pub order: Vec<ToolId>,
     /// Tools with an unanswered call.
     pub busy: Vec<ToolId>,
@@ -108,7 +108,10 @@ impl WorkingSet {
                 order.push(id);
             }
         }
-        self.order = order;
+        self.order.clear();
+        for id in order {
+            self.list(id);
+        }
         self.busy = state.busy.into_iter().filter(|id| self.contains(id)).collect();
         left_out
     }

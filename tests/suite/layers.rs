@@ -12,7 +12,7 @@ const LAYERS: &[&[&str]] = &[
     &["select"],
     &["working_set"],
     &["session", "engine"],
-    &["adapters"],
+    &["adapters", "handlers", "selector", "calibration"],
     &["config"],
     &["eval"],
     &["cli"],

@@ -21,9 +21,15 @@ mod eval_shared;
 mod eval_systems;
 mod eval_tune;
 mod eviction;
+mod hidden;
+mod intent;
 mod invoice_example;
 mod layers;
+mod loader;
 #[cfg(feature = "onnx")]
 mod onnx;
+mod policy;
 mod readme;
+mod selector;
 mod static_model;
+mod trust;

@@ -382,7 +382,7 @@ struct Places {
 
 impl Places {
     fn of(&mut self, snapshot: &Snapshot, row: usize) -> (Option<String>, Option<usize>) {
-        let place = snapshot.entries()[row].place.as_str();
+        let place = snapshot.place(row);
         // "file, line 3 ('name')" or "file, tool 2 ('name')".
         let name = snapshot.tool(row).name();
         let place = place.strip_suffix(&format!(" ('{name}')")).unwrap_or(place);

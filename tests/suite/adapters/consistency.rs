@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use toolrack::anthropic::Search;
 use toolrack::{
-    Answer, Call, Catalog, Engine, ErrorKind, FindRequest, Risk, SessionOptions, Tool, Verdict,
-    anthropic, gemini, mcp, openai,
+    Answer, Call, Catalog, Engine, FindRequest, Risk, SessionOptions, Tool, Verdict, anthropic,
+    gemini, mcp, openai,
 };
 
 use super::{ADAPTERS, session, six, value};
@@ -91,13 +91,14 @@ fn a_builtin_goes_to_its_own_provider_only() {
 }
 
 #[test]
-fn a_builtin_called_like_the_meta_tool_is_refused() {
+fn a_builtin_called_like_the_meta_tool_is_left_out_with_a_warning() {
     let text = r#"[{"name": "a"}, {"type": "find_tool_20260101", "name": "find_tool"}]"#;
     let engine = Engine::builder(Catalog::parse(text).unwrap()).build().unwrap();
-    let error = engine.session(SessionOptions::default()).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidSetting);
-    insta::assert_snapshot!(error, @"a built-in tool of the catalog is called 'find_tool' like the meta-tool: give the meta-tool another name");
-    engine.session(SessionOptions::default().meta_tool("look_for_tools")).unwrap();
+    let run = engine.session(SessionOptions::default()).unwrap();
+    insta::assert_snapshot!(run.warnings()[0], @"a built-in tool is called 'find_tool' like the meta-tool and was left out: give the meta-tool another name");
+    assert!(!anthropic::tools(run.visible()).json().contains("find_tool"));
+    let run = engine.session(SessionOptions::default().meta_tool("look_for_tools")).unwrap();
+    assert!(anthropic::tools(run.visible()).json().contains("find_tool_20260101"));
 }
 
 #[test]

@@ -1,0 +1,95 @@
+//! A selection that intent rules have a say in.
+
+use super::intent::{IntentPlan, IntentReport, IntentRules};
+use super::policy::Eligible;
+use super::rank::Ranker;
+use super::refine::keep_candidates_only;
+use super::request::SelectRequest;
+use super::selection::{Boost, Candidate, Outcome, Selection};
+use crate::error::Result;
+
+/// The selection of `request` under `rules`, with a report of what they did.
+///
+/// What would be selected without rules is ranked as well, so that the report can say what was left
+/// out. Tools that the request names are selected in any case.
+pub(crate) fn select(
+    ranker: &Ranker<'_>,
+    request: &SelectRequest,
+    eligible: &Eligible,
+    rules: &IntentRules,
+) -> Result<Selection> {
+    rules.validate()?;
+    let plain = ranker.select(request, eligible)?;
+    let reading = rules.classify(&request.intents.join("\n"));
+    let mut report = IntentReport {
+        plan: rules.plan(&reading).cloned(),
+        reading,
+        excluded: Vec::new(),
+        fallback: None,
+        tokens_saved: 0,
+    };
+    let Some(plan) = report.plan.clone() else {
+        return Ok(Selection { intent: Some(report), ..plain });
+    };
+    let mut selection = match plan.tools {
+        0 => named_only(plain.clone()),
+        _ => within(ranker, request, eligible, &plan, &plain)?,
+    };
+    if plan.tools == 0 && selection.candidates.is_empty() {
+        selection.outcome = Outcome::NotNeeded;
+        let fallback = rules.fallback.as_deref().and_then(|name| fallback(ranker, eligible, name));
+        report.fallback = fallback.as_ref().map(|candidate| candidate.id.clone());
+        selection.candidates.extend(fallback);
+    }
+    let snapshot = &ranker.index.snapshot;
+    let selected =
+        |candidate: &&Candidate| selection.candidates.iter().any(|other| other.id == candidate.id);
+    let excluded = plain.candidates.iter().filter(|candidate| !selected(candidate));
+    report.excluded = excluded.map(|candidate| candidate.id.clone()).collect();
+    let rows = report.excluded.iter().filter_map(|id| snapshot.row(id));
+    report.tokens_saved = rows.map(|row| ranker.index.costs[row]).sum();
+    selection.intent = Some(report);
+    Ok(selection)
+}
+
+fn named_only(mut selection: Selection) -> Selection {
+    selection.candidates.retain(Candidate::is_named);
+    keep_candidates_only(&mut selection);
+    if selection.candidates.is_empty() {
+        selection.outcome = Outcome::NoMatch;
+    }
+    selection
+}
+
+/// The selection among the plan's groups, and as many as it says.
+fn within(
+    ranker: &Ranker<'_>,
+    request: &SelectRequest,
+    eligible: &Eligible,
+    plan: &IntentPlan,
+    plain: &Selection,
+) -> Result<Selection> {
+    let among = eligible.and(&ranker.index.snapshot, |tool| plan.includes(tool));
+    let request = request.clone().k(plan.tools);
+    let mut selection = ranker.select(&request, &among)?;
+    selection.eligible = plain.eligible;
+    let named = plain.candidates.iter().filter(|candidate| {
+        candidate.is_named() && selection.candidates.iter().all(|other| other.id != candidate.id)
+    });
+    let named: Vec<Candidate> = named.cloned().collect();
+    if !named.is_empty() && selection.candidates.is_empty() {
+        selection.outcome = Outcome::Found;
+    }
+    selection.candidates.splice(0..0, named);
+    Ok(selection)
+}
+
+/// The tool to fall back on, if the caller may use it.
+fn fallback(ranker: &Ranker<'_>, eligible: &Eligible, name: &str) -> Option<Candidate> {
+    let snapshot = &ranker.index.snapshot;
+    let rows = snapshot.names().resolve(name, &|row| eligible.contains(row));
+    let [row] = rows.as_slice() else { return None };
+    let mut candidate = Candidate::unscored(snapshot.tool(*row).id().clone(), 0);
+    candidate.boosts.push(Boost::Fallback);
+    Some(candidate)
+}
