@@ -272,7 +272,6 @@ impl Engine {
         eligible: &Eligible,
     ) -> Result<Selection> {
         request.validate()?;
-<<<<<<< HEAD
         let span = tracing::debug_span!(
             "select",
             k = request.k,
@@ -282,8 +281,6 @@ impl Engine {
             degraded = Empty
         )
         .entered();
-=======
->>>>>>> cases
         let in_namespace = within_namespace(index, request, eligible);
         let eligible = in_namespace.as_ref().unwrap_or(eligible);
         let ranker = self.ranker(index);
@@ -296,12 +293,9 @@ impl Engine {
         }
         refine::drop_below_ratio(&mut selection, request.min_score_ratio);
         selection.tokens = figures(index, &selection, eligible);
-<<<<<<< HEAD
         span.record("eligible", selection.eligible);
         span.record("candidates", selection.candidates.len());
         span.record("degraded", selection.is_degraded());
-=======
->>>>>>> cases
         if index.can_be_completed() {
             self.complete(index);
         }
@@ -465,13 +459,10 @@ impl Engine {
         if !Arc::ptr_eq(&snapshot, &index.snapshot) {
             self.publish(snapshot, index.embedder.clone(), &mut |_| {})?;
         }
-<<<<<<< HEAD
         span.record("version", diff.version);
         span.record("added", diff.added.len());
         span.record("removed", diff.removed.len());
         span.record("changed", diff.changed.len());
-=======
->>>>>>> cases
         Ok(diff)
     }
 

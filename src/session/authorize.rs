@@ -124,13 +124,10 @@ impl Session {
     /// # Errors
     /// [`ErrorKind::LexicalIndex`] when suggestions cannot be made.
     pub fn authorize(&mut self, call: &Call) -> Result<Verdict> {
-<<<<<<< HEAD
         self.traced_authorize(call)
     }
 
     pub(super) fn judge(&mut self, call: &Call, now: &Arc<ToolIndex>) -> Result<Verdict> {
-=======
->>>>>>> cases
         if call.name == self.meta.name {
             return Ok(match FindRequest::from_arguments(&call.arguments) {
                 Ok(request) => Verdict::MetaTool(request),
@@ -140,16 +137,9 @@ impl Session {
                 }
             });
         }
-<<<<<<< HEAD
         match self.called(now, &call.name).as_slice() {
             [row] => Ok(self.authorize_row(now, *row)),
             [] => self.refuse_unknown(now, &call.name).map(Verdict::Refused),
-=======
-        let now = self.engine.index();
-        match self.called(&now, &call.name).as_slice() {
-            [row] => Ok(self.authorize_row(&now, *row)),
-            [] => self.refuse_unknown(&now, &call.name).map(Verdict::Refused),
->>>>>>> cases
             several => {
                 let names: Vec<&str> = several
                     .iter()

@@ -5,13 +5,9 @@ mod authorize;
 mod find_tool;
 mod lookup;
 mod options;
-<<<<<<< HEAD
 mod record;
 mod refresh;
 mod replay;
-=======
-mod refresh;
->>>>>>> cases
 mod search;
 mod shadow;
 mod state;
@@ -26,11 +22,8 @@ pub use authorize::{Authorized, Call, Refusal, RefusalKind, Verdict};
 pub use find_tool::{Definition, FindReply, FindRequest, FindStatus, FoundTool};
 pub use options::{FIND_TOOL, SessionOptions};
 use refresh::{CoreTool, core_id, core_rows, fits_whole, roomy};
-<<<<<<< HEAD
 pub use replay::{Difference, Replay, ReplayReport};
 pub use shadow::{MissedCall, Shadow, ShadowReport};
-=======
->>>>>>> cases
 pub use state::{RestoreReport, SessionState};
 pub use turn::{Turn, TurnInput};
 use visible::{BuiltinJson, VisibleInner};
@@ -42,10 +35,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::index::{ToolIndex, definition_text};
 use crate::select::{Eligible, Message, RuntimeContext, SelectRequest, TokenFigures, first_line};
 use crate::text::TokenCount;
-<<<<<<< HEAD
 use crate::trace::{Recorder, Stage};
-=======
->>>>>>> cases
 use crate::working_set::{Delta, Slot, WorkingSet};
 
 /// Messages that a session remembers for its requests.
@@ -322,10 +312,7 @@ impl Session {
                     return Err(error);
                 }
             };
-<<<<<<< HEAD
             self.trace_selection(&request, &found);
-=======
->>>>>>> cases
             let rows = found.candidates.iter().filter_map(|c| self.index.snapshot.row(&c.id));
             retrieved = slots(&self.index, rows.collect());
             selection = Some(found);
@@ -424,14 +411,10 @@ impl Session {
         let row = resolve(&self.index, &self.eligible, name, "pinned")?;
         let epoch = self.set.epoch();
         let delta = self.set.pin(slot(&self.index, row))?;
-<<<<<<< HEAD
         let tool = self.index.snapshot.tool(row).id().clone();
         let delta = self.note(delta);
         self.trace_edit(epoch, &delta, Stage::Pin { tool });
         Ok(delta)
-=======
-        Ok(self.note(delta))
->>>>>>> cases
     }
 
     /// Makes a pinned tool an ordinary one.
@@ -452,7 +435,6 @@ impl Session {
     /// [`ErrorKind::UnknownTool`].
     pub fn release(&mut self, name: &str) -> Result<Delta> {
         let row = resolve(&self.index, &self.eligible, name, "released")?;
-<<<<<<< HEAD
         let epoch = self.set.epoch();
         let tool = self.index.snapshot.tool(row).id().clone();
         self.used.retain(|used| *used != tool);
@@ -460,22 +442,6 @@ impl Session {
         let delta = self.note(delta);
         self.trace_edit(epoch, &delta, Stage::Release { tool });
         Ok(delta)
-=======
-        let id = self.index.snapshot.tool(row).id();
-        self.used.retain(|used| used != id);
-        let delta = self.set.release(id);
-        Ok(self.note(delta))
-    }
-
-    /// Keeps what changed for the next turn's report; nothing when the list is shown whole, which
-    /// does not depend on the set.
-    fn note(&mut self, delta: Delta) -> Delta {
-        if self.pass_through {
-            return Delta { new_epoch: delta.new_epoch, ..Delta::default() };
-        }
-        self.pending.extend(delta.clone());
-        delta
->>>>>>> cases
     }
 
     /// Keeps what changed for the next turn's report; nothing when the list is shown whole, which
@@ -493,10 +459,7 @@ impl Session {
     pub fn on_compaction(&mut self) -> Delta {
         self.searches.clear();
         self.briefed.clear();
-<<<<<<< HEAD
         let epoch = self.set.epoch();
-=======
->>>>>>> cases
         let mut delta = self.set.end_epoch();
         if self.pass_through {
             delta = Delta { new_epoch: true, ..Delta::default() };

@@ -26,10 +26,7 @@ impl Session {
         let mut delta = std::mem::take(&mut self.pending);
         let index = self.engine.index();
         if !Arc::ptr_eq(&index, &self.index) {
-<<<<<<< HEAD
             self.trace_world(&index);
-=======
->>>>>>> cases
             delta.extend(self.see(index));
         }
         delta

@@ -4,11 +4,7 @@ use super::find_tool::{FindReply, FindRequest, FindStatus, FoundTool};
 use super::{Session, slot, summary};
 use crate::catalog::ToolId;
 use crate::error::Result;
-<<<<<<< HEAD
 use crate::select::{MAX_INTENTS, Outcome, SelectRequest, Selection};
-=======
-use crate::select::{MAX_INTENTS, Outcome, SelectRequest};
->>>>>>> cases
 use crate::working_set::{Delta, RefuseReason, Slot};
 
 /// Names in a reply that found nothing.
@@ -119,12 +115,9 @@ impl Session {
             let near = selection.rejected.iter().filter(|(near, _)| near.gate.get() >= gate);
             let near = near.map(|(near, _)| near.id.clone());
             hits.near = near.filter(|id| !self.is_visible(id)).take(MAX_NEAR).collect();
-<<<<<<< HEAD
             if self.trace.is_on() {
                 hits.ranked = Some(Box::new((select, selection.clone())));
             }
-=======
->>>>>>> cases
             if let Outcome::Ambiguous(ids) = selection.outcome {
                 hits.ambiguous.extend(ids);
             }

@@ -11,18 +11,6 @@ use crate::fixtures::{Mood, Words, names, tool};
 
 /// Tools of four integrations, one of them named alike in two.
 fn tools() -> Vec<Tool> {
-<<<<<<< HEAD
-    let destructive = |id: &str, description: &str| {
-        let (namespace, name) = id.split_once('/').unwrap();
-        Tool::builder(name)
-            .namespace(namespace)
-            .description(description)
-            .risk(Risk::Destructive)
-            .build()
-            .unwrap()
-    };
-=======
->>>>>>> cases
     vec![
         tool("mail/send_mail", "Send a mail to a person.\nWith attachments."),
         tool("mail/search", "Search the mails of a mailbox."),
@@ -32,10 +20,6 @@ fn tools() -> Vec<Tool> {
         tool("calendar/list_events", "List the events of a calendar."),
         tool("desk/create_ticket", "Open a ticket for a customer."),
         tool("desk/close_ticket", "Close a ticket of a customer."),
-<<<<<<< HEAD
-        destructive("desk/purge_ticket_archive", "Purge the archive of tickets."),
-=======
->>>>>>> cases
         tool("desk/list_tickets", ""),
     ]
 }
@@ -110,13 +94,6 @@ fn nothing_found_says_which_namespaces_exist() {
     let mut run = session(6);
     let reply = find(&mut run, json!({"intent": "qwertz asdfgh yxcvbn uiopl"}));
     assert_eq!(reply.status, FindStatus::NothingFound);
-<<<<<<< HEAD
-    insta::assert_snapshot!(reply, @"No tool fits. Do not repeat this search; tools exist in: calendar, desk, files, mail.");
-    // In a namespace that does not exist, too.
-    let reply = find(&mut run, json!({"intent": "open a ticket", "namespace": "jira"}));
-    assert_eq!(reply.status, FindStatus::NothingFound);
-    insta::assert_snapshot!(reply, @"No tool fits. Do not repeat this search; tools exist in: calendar, desk, files, mail.");
-=======
     insta::assert_snapshot!(reply, @r"
     No tool fits. Do not repeat this search; tools exist in: calendar, desk, files, mail.
     Ask in other words, or load one of these by name: mail__send_mail, mail__search, files__search, files__read_file, calendar__create_event, calendar__list_events, desk__create_ticket, desk__close_ticket, desk__list_tickets.
@@ -128,18 +105,13 @@ fn nothing_found_says_which_namespaces_exist() {
     No tool fits. Do not repeat this search; tools exist in: calendar, desk, files, mail.
     Ask in other words, or load one of these by name: mail__send_mail, mail__search, files__search, files__read_file, calendar__create_event, calendar__list_events, desk__create_ticket, desk__close_ticket, desk__list_tickets.
     ");
->>>>>>> cases
 }
 
 #[test]
 fn nothing_left() {
     let mut run = session(10);
     let every: Vec<String> = tools().iter().map(|tool| tool.id().to_string()).collect();
-<<<<<<< HEAD
-    assert_eq!(find(&mut run, json!({"names": every})).loaded.len(), 10);
-=======
     assert_eq!(find(&mut run, json!({"names": every})).loaded.len(), 9);
->>>>>>> cases
     let reply = find(&mut run, json!({"intent": "open a ticket for a customer", "limit": 1}));
     assert_eq!(reply.status, FindStatus::NothingLeft);
     insta::assert_snapshot!(reply, @r"
@@ -213,10 +185,7 @@ fn repeated() {
     insta::assert_snapshot!(reply, @r"
     You made this search before; the result is the same.
     No tool fits. Do not repeat this search; tools exist in: calendar, desk, files, mail.
-<<<<<<< HEAD
-=======
     Ask in other words, or load one of these by name: mail__send_mail, mail__search, files__search, files__read_file, calendar__create_event, calendar__list_events, desk__close_ticket, desk__list_tickets.
->>>>>>> cases
     ");
     // Loaded anew is news, and so is everything after a compaction.
     run.release("create_ticket").unwrap();
@@ -229,16 +198,12 @@ fn repeated() {
 fn near_but_kept_out_by_its_risk() {
     let mut gate = Gate::default();
     gate.destructive = Some(1.0);
-<<<<<<< HEAD
-    let catalog = Catalog::from_tools(tools()).unwrap();
-=======
     let purge = Tool::builder("purge_ticket_archive")
         .namespace("desk")
         .description("Purge the archive of tickets.")
         .risk(Risk::Destructive);
     let all = tools().into_iter().chain([purge.build().unwrap()]);
     let catalog = Catalog::from_tools(all).unwrap();
->>>>>>> cases
     let engine = Engine::builder(catalog).gate(gate).build().unwrap();
     let mut run = engine.session(SessionOptions::default().limit(6).retrieve(0)).unwrap();
     let search = json!({"intent": "purge the archive of tickets", "limit": 1});
@@ -446,11 +411,8 @@ fn the_reply_as_data_says_the_same() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&reply.json()).unwrap(), @r#"
     {
       "ambiguous": [],
-<<<<<<< HEAD
-=======
       "available": [],
       "definitions": [],
->>>>>>> cases
       "degraded": null,
       "loaded": [
         {
@@ -464,10 +426,7 @@ fn the_reply_as_data_says_the_same() {
           "summary": "Read a file of a folder."
         }
       ],
-<<<<<<< HEAD
-=======
       "n_available": 0,
->>>>>>> cases
       "namespaces": [],
       "near": [],
       "not_loaded": [

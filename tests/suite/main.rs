@@ -44,7 +44,4 @@ mod static_model;
 mod trace;
 mod trust;
 mod working_set;
-<<<<<<< HEAD
 mod xray;
-=======
->>>>>>> cases
