@@ -260,7 +260,8 @@ impl Engine {
     /// [`ErrorKind::LexicalIndex`]. A failing model is no error: the selection is marked degraded.
     pub fn select(&self, request: &SelectRequest) -> Result<Selection> {
         let index = self.index();
-        let eligible = Eligible::of(&index.snapshot, &request.context);
+        let eligible = tracing::trace_span!("filter")
+            .in_scope(|| Eligible::of(&index.snapshot, &request.context));
         self.select_among(&index, request, &eligible)
     }
 
@@ -284,10 +285,11 @@ impl Engine {
         let in_namespace = within_namespace(index, request, eligible);
         let eligible = in_namespace.as_ref().unwrap_or(eligible);
         let ranker = self.ranker(index);
-        let mut selection = match &request.intent_rules {
-            Some(rules) => planned::select(&ranker, request, eligible, rules)?,
-            None => ranker.select(request, eligible)?,
-        };
+        let mut selection =
+            tracing::trace_span!("rank").in_scope(|| match &request.intent_rules {
+                Some(rules) => planned::select(&ranker, request, eligible, rules),
+                None => ranker.select(request, eligible),
+            })?;
         if request.fallback == Fallback::Aliases {
             fallback::by_aliases(&ranker, request, eligible, &mut selection);
         }

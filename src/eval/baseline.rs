@@ -104,7 +104,7 @@ const STOP_WORDS: [&str; 62] = [
 ];
 
 /// Words in lower case, cut at humps, without stop words and English endings.
-pub(crate) fn plain_terms(text: &str) -> Vec<String> {
+fn plain_terms(text: &str) -> Vec<String> {
     let mut spaced = String::with_capacity(text.len());
     let mut before = ' ';
     for c in text.chars() {

@@ -576,7 +576,8 @@ impl Session {
 
 /// The rows that a run may use: those of its caller, less one that is called like the meta-tool.
 fn reach(index: &ToolIndex, options: &SessionOptions) -> Eligible {
-    let eligible = Eligible::of(&index.snapshot, &options.context);
+    let eligible =
+        tracing::trace_span!("filter").in_scope(|| Eligible::of(&index.snapshot, &options.context));
     match index.snapshot.names().by_provider(&options.meta_tool) {
         Some(reserved) => eligible.without(reserved, index.snapshot.len()),
         None => eligible,

@@ -256,7 +256,8 @@ impl Model {
                 }
             }
             Op::Epoch => self.evict_stale(&[], &mut changes),
-            Op::Store => self.busy.retain(|n| self.core.iter().chain(&self.order).any(|v| v == n)),
+            // A stored run goes on as if nothing had been, its open calls included.
+            Op::Store => {}
         }
         changes
     }

@@ -169,7 +169,7 @@ fn errors_say_where_and_what_to_do() {
     ");
     insta::assert_snapshot!(error(&["list", "--json", "a.json"], folder.path()), @r#"{"error":"cannot read a.json: give a readable file","causes":["No such file or directory (os error 2)"]}"#);
     let left_out = ran_in(folder.path(), &["list", "bad.jsonl"], "");
-    insta::assert_snapshot!(left_out.err, @"left out: bad.jsonl, line 2: field 'name' is a number, not a string");
+    insta::assert_snapshot!(left_out.err, @"left out: bad.jsonl, line 2: field 'name' is a number, not a string: give a string");
     assert_eq!(left_out.code, 0);
 }
 

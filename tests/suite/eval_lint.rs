@@ -68,7 +68,7 @@ fn twins_and_tools_that_are_outranked_are_told() {
     let report = lint_text(
         r#"[{"name": "list_mail", "description": "List the newest messages of the mailbox when asked."},
             {"name": "list_mails", "description": "List the newest messages of the mailbox when asked."},
-            {"name": "lookup", "description": "Find restaurants near a place. Find hotels near a place."},
+            {"name": "lookup", "description": "Find restaurants near a place. Find all restaurants near the place."},
             {"name": "find_restaurants_near_place", "description": "Find restaurants near a place."},
             {"name": "find_hotels_near_place", "description": "Find hotels near a place."}]"#,
     );

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::{Add, Rule};
 use crate::catalog::{MAX_PROVIDER_NAME, Snapshot, Tool, schema_text};
-use crate::eval::baseline::{definition_tokens, plain_terms};
+use crate::eval::baseline::definition_tokens;
+use crate::text::stems;
 
 /// Words by which a description says when to use a tool.
 const USAGE: [&str; 16] = [
@@ -59,8 +60,8 @@ fn description(row: usize, tool: &Tool, add: &mut Add<'_>) {
         let message = "it has no description: only words of its name find it".to_owned();
         return add(Rule::EmptyDescription, row, None, 0.0, message);
     }
-    let said: BTreeSet<String> = plain_terms(text).into_iter().collect();
-    let name: BTreeSet<String> = plain_terms(tool.name()).into_iter().collect();
+    let said: BTreeSet<String> = stems(text).into_iter().collect();
+    let name: BTreeSet<String> = stems(tool.name()).into_iter().collect();
     if said.is_subset(&name) {
         let message = format!("its description \"{}\" says no more than its name", shown(text));
         add(Rule::RepeatsName, row, None, 0.0, message);
