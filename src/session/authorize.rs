@@ -122,7 +122,7 @@ impl Session {
     /// the caller may not use gets the same words as one that does not exist.
     ///
     /// # Errors
-    /// [`ErrorKind::LexicalIndex`] when suggestions cannot be made.
+    /// [`ErrorKind::LexicalIndex`](crate::ErrorKind::LexicalIndex) when suggestions cannot be made.
     pub fn authorize(&mut self, call: &Call) -> Result<Verdict> {
         self.traced_authorize(call)
     }
