@@ -220,7 +220,7 @@ impl Case {
 
 /// Everything that comes out on the way that `path` says.
 fn outputs(case: &Case, marked: &Marked, context: &RuntimeContext, text: &str) -> String {
-    let engine = if case.path % 2 == 0 { &marked.engine } else { &marked.jaccard };
+    let engine = if case.path.is_multiple_of(2) { &marked.engine } else { &marked.jaccard };
     let mut out = String::new();
     let fallback = if case.path == 5 { Fallback::Aliases } else { Fallback::Words };
     let request = SelectRequest::of_intents([text, "list a file"])
