@@ -317,6 +317,10 @@ fn session(
         }
     }
     write!(out, "{}", visible(&run.visible())).unwrap();
+    match anthropic::deferred(&run, anthropic::Search::Bm25, &json!([])) {
+        Ok(list) => out.push_str(&list.json()),
+        Err(error) => write!(out, "{error}{error:?}").unwrap(),
+    }
     let state = run.to_state();
     write!(out, "{:?}", run.working_set()).unwrap();
     // Losing a permission takes everything along, restored or not.
