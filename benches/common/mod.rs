@@ -5,7 +5,7 @@ use toolrack::{Catalog, Listing, Tool};
 
 /// The tools of the example, as often as it takes to make `n`, each copy in namespaces and with
 /// words of its own.
-pub fn catalog(n: usize) -> Result<Catalog> {
+pub(crate) fn catalog(n: usize) -> Result<Catalog> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/data/tools.json");
     let originals: Vec<Tool> = Catalog::read(path)?.snapshot().tools().cloned().collect();
     let mut tools = Vec::with_capacity(n);
@@ -28,15 +28,15 @@ pub fn catalog(n: usize) -> Result<Catalog> {
 }
 
 /// A request of 15 words whose answer is `billing/list_invoices`.
-pub const REQUEST: &str =
+pub(crate) const REQUEST: &str =
     "please list all of the invoices that we issued to our customers in the last month";
 
 /// The folder of the tuned MiniLM.
 #[cfg(feature = "onnx")]
-pub const MINILM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/models/minilm-tuned");
+pub(crate) const MINILM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/models/minilm-tuned");
 
 /// Fails unless `names` has `name` among its first ten.
-pub fn assert_found<'a>(names: impl Iterator<Item = &'a str>, name: &str) -> Result<()> {
+pub(crate) fn assert_found<'a>(names: impl Iterator<Item = &'a str>, name: &str) -> Result<()> {
     names.take(10).find(|found| *found == name).map(|_| ()).with_context(|| {
         format!("'{name}' is not among the first ten: the bench would time a wrong answer")
     })

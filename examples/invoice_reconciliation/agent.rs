@@ -63,7 +63,7 @@ pub enum Outcome {
     /// The tool ran.
     Ran(ToolId, Answer),
     /// It was a search.
-    Found(FindReply),
+    Found(Box<FindReply>),
     /// It was refused.
     Refused(Refusal),
 }
@@ -177,7 +177,7 @@ fn carry_out(session: &mut Session, world: &mut World, calls: Vec<Call>) -> Resu
     let mut done = Vec::with_capacity(calls.len());
     for (call, verdict) in calls.into_iter().zip(verdicts) {
         let outcome = match verdict {
-            Verdict::MetaTool(search) => Outcome::Found(session.find_tool(&search)?),
+            Verdict::MetaTool(search) => Outcome::Found(Box::new(session.find_tool(&search)?)),
             Verdict::Run(tool) => {
                 let answer = world.run(tool.tool(), &call.arguments);
                 session.record_use(&tool);

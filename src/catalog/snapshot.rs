@@ -220,6 +220,11 @@ impl Snapshot {
         self.has_restricted_tools
     }
 
+    /// Where the tool was read, as errors name it.
+    pub(crate) fn place(&self, row: usize) -> &str {
+        &self.entries[row].place
+    }
+
     pub(crate) fn tool(&self, row: usize) -> &Tool {
         &self.entries[row].tool
     }

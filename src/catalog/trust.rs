@@ -194,6 +194,6 @@ impl fmt::Display for Withheld {
             WithheldReason::Flagged => "it was flagged and nobody accepted it",
         };
         let Self { tool, source, hash, .. } = self;
-        write!(f, "{tool} of {source} is withheld, because {why} (hash {:.12})", hash)
+        write!(f, "{tool} of {source} is withheld, because {why} (hash {hash:.12})")
     }
 }

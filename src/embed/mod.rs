@@ -17,7 +17,7 @@ pub use onnx::{OnnxEmbedder, OnnxOptions, Pooling};
 pub use profile::EmbedderProfile;
 pub use static_model::StaticEmbedder;
 pub use vectors::Progress;
-pub(crate) use vectors::{UnitVector, embed_documents, embed_queries};
+pub(crate) use vectors::{Row, UnitVector, embed_documents, embed_queries};
 
 use crate::error::Result;
 
@@ -106,5 +106,36 @@ pub trait Embedder: Send + Sync {
     /// The default is [`EmbedderProfile::default`], which is labelled as not calibrated.
     fn profile(&self) -> EmbedderProfile {
         EmbedderProfile::default()
+    }
+}
+
+/// A shared model is a model.
+impl<E: Embedder + ?Sized> Embedder for std::sync::Arc<E> {
+    fn embed_documents(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
+        (**self).embed_documents(texts)
+    }
+
+    fn embed_queries(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
+        (**self).embed_queries(texts)
+    }
+
+    fn dimensions(&self) -> usize {
+        (**self).dimensions()
+    }
+
+    fn max_tokens(&self) -> usize {
+        (**self).max_tokens()
+    }
+
+    fn fingerprint(&self) -> String {
+        (**self).fingerprint()
+    }
+
+    fn batch_size(&self) -> usize {
+        (**self).batch_size()
+    }
+
+    fn profile(&self) -> EmbedderProfile {
+        (**self).profile()
     }
 }

@@ -157,7 +157,7 @@ pub(crate) fn first_sentence(tool: &Tool) -> String {
     let line = first_line(tool.description(), usize::MAX);
     let mut end = line.len();
     let mut chars = line.char_indices().peekable();
-    while let Some((at, c)) = chars.next() {
+    for (at, c) in chars.by_ref() {
         let after = at + c.len_utf8();
         let stops = match c {
             '。' | '！' | '？' => true,

@@ -38,7 +38,7 @@ fn mark(tool: usize) -> String {
 }
 
 fn pick<'a>(random: &mut u64, list: &[&'a str]) -> Vec<&'a str> {
-    list.iter().filter(|_| next(random) % 4 == 0).copied().collect()
+    list.iter().filter(|_| next(random).is_multiple_of(4)).copied().collect()
 }
 
 /// A small generator, so that a catalog follows from its number.
@@ -63,7 +63,7 @@ fn build(number: u64) -> Marked {
             "examples": [format!("please {verb} the {thing} {mark}")],
             "parameters": {"type": "object", "properties": {
                 format!("{mark}_key"): {"type": "string", "description": format!("the {mark}")}}},
-            "enabled": next(&mut random) % 8 != 0,
+            "enabled": !next(&mut random).is_multiple_of(8),
             "scopes": pick(&mut random, &["s1", "s2"]),
             "roles": pick(&mut random, &["r1", "r2"]),
             "stages": pick(&mut random, &["draft", "final"]),
@@ -220,7 +220,7 @@ impl Case {
 
 /// Everything that comes out on the way that `path` says.
 fn outputs(case: &Case, marked: &Marked, context: &RuntimeContext, text: &str) -> String {
-    let engine = if case.path % 2 == 0 { &marked.engine } else { &marked.jaccard };
+    let engine = if case.path.is_multiple_of(2) { &marked.engine } else { &marked.jaccard };
     let mut out = String::new();
     let fallback = if case.path == 5 { Fallback::Aliases } else { Fallback::Words };
     let request = SelectRequest::of_intents([text, "list a file"])

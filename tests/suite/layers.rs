@@ -11,8 +11,12 @@ const LAYERS: &[&[&str]] = &[
     &["index"],
     &["select"],
     &["working_set"],
+    &["trace"],
     &["session", "engine"],
-    &["adapters", "handlers", "selector", "calibration"],
+    &["adapters", "xray", "handlers", "selector", "calibration"],
+    &["config"],
+    &["eval"],
+    &["cli"],
 ];
 
 fn layer(module: &str) -> usize {

@@ -1,0 +1,316 @@
+//! What was typed, not yet what it means.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+/// Exit codes, shown at the end of the help.
+const EXIT_CODES: &str = "Exit codes:\n  \
+    0  done\n  \
+    1  done, and the answer is no: nothing fits, a check failed, lint found something\n  \
+    2  not done: wrong arguments, or a file, model or catalog that cannot be read\n\n\
+    CATALOG is a file in any format (MCP tools/list, OpenAI, Anthropic, Gemini, JSON, JSONL), a\n\
+    folder of such files, or - for standard input; several are taken together. Without one, the\n\
+    configuration's is used.";
+
+/// Find the few tools that a request needs, and measure how well that works.
+#[derive(Debug, Parser)]
+#[command(name = "toolrack", version, after_help = EXIT_CODES, max_term_width = 100)]
+pub(crate) struct Args {
+    /// Settings in a TOML file; toolrack.toml in this folder when it is there
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Write JSON instead of text
+    #[arg(long, global = true)]
+    pub json: bool,
+    #[command(subcommand)]
+    pub command: Sub,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Sub {
+    /// Rank the tools of a catalog for a request
+    Search(SearchArgs),
+    /// List the tools of a catalog with what each costs
+    List(ListArgs),
+    /// Show one tool as the engine sees it
+    Show(ShowArgs),
+    /// Measure rankings on labelled requests
+    Eval(Box<EvalArgs>),
+    /// Play runs again under settings of the working set, side by side
+    Replay(ReplayArgs),
+    /// Say which tools will not be found, why, and what to do
+    Lint(LintArgs),
+    /// Fit settings to a dataset's one half and report on the other
+    Tune(TuneArgs),
+    /// Print all settings with their defaults, or check a file
+    Config(ConfigArgs),
+    /// Write completions for a shell
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct EngineArgs {
+    /// Model: static, static:DIMENSIONS, none, or a model's folder
+    #[arg(long, value_name = "MODEL")]
+    pub embedder: Option<String>,
+    /// Fusion: hybrid, dense, lexical, rrf[:K], weighted:W, agreement[:W]
+    #[arg(long, value_name = "FUSION")]
+    pub fusion: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SearchArgs {
+    /// Catalogs, then the request
+    #[arg(required = true, value_name = "CATALOG]... [REQUEST", num_args = 1..)]
+    pub words: Vec<String>,
+    /// How many tools at most
+    #[arg(short, default_value_t = toolrack::DEFAULT_K)]
+    pub k: usize,
+    /// Only tools of this namespace
+    #[arg(long)]
+    pub namespace: Option<String>,
+    /// Show how the scores of each tool come about
+    #[arg(long)]
+    pub explain: bool,
+    #[command(flatten)]
+    pub engine: EngineArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ListArgs {
+    /// Catalogs
+    #[arg(value_name = "CATALOG")]
+    pub catalogs: Vec<String>,
+    /// Only tools of this namespace
+    #[arg(long)]
+    pub namespace: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ShowArgs {
+    /// Catalogs, then the tool: its name, id, or the unique end of its name
+    #[arg(required = true, value_name = "CATALOG]... [NAME", num_args = 1..)]
+    pub words: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GoldArg {
+    /// All labelled tools
+    All,
+    /// The main tool alone, where one is marked
+    Main,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TextArg {
+    /// `request` where there is one, else `query`
+    Request,
+    /// Always `query`
+    Query,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct DatasetArgs {
+    /// Folders with tools.jsonl and queries.jsonl, or folders of such folders
+    #[arg(required = true, value_name = "DATASET")]
+    pub datasets: Vec<PathBuf>,
+    /// Leave out the dataset of this name
+    #[arg(long, value_name = "NAME")]
+    pub exclude: Vec<String>,
+    /// Which tools of a query are gold
+    #[arg(long, value_enum, default_value_t = GoldArg::All)]
+    pub gold: GoldArg,
+    /// Which field of a query is its request
+    #[arg(long, value_enum, default_value_t = TextArg::Request)]
+    pub text: TextArg,
+    /// Judgements in TREC's format instead of the dataset's
+    #[arg(long, value_name = "FILE")]
+    pub qrels: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct EvalArgs {
+    #[command(flatten)]
+    pub data: DatasetArgs,
+    /// Models to compare
+    #[arg(long, value_name = "MODEL", value_delimiter = ',')]
+    pub embedder: Vec<String>,
+    /// Fusions to compare; hybrid, lexical and dense by default
+    #[arg(long, value_name = "FUSION", value_delimiter = ',')]
+    pub fusion: Vec<String>,
+    /// Baselines to compare with: jaccard, bm25
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub baseline: Vec<String>,
+    /// Settings files to compare, each under its file's name
+    #[arg(long, value_name = "FILE", value_delimiter = ',')]
+    pub settings: Vec<PathBuf>,
+    /// Rankings of another program to compare with: a TREC run or JSON lines, for one dataset
+    #[arg(long, value_name = "FILE")]
+    pub ranked: Vec<PathBuf>,
+    /// Measure settings on the half that they were not fitted on
+    #[arg(long)]
+    pub held_out: bool,
+    /// The k of the sweep
+    #[arg(short, long = "k", value_name = "K", value_delimiter = ',')]
+    pub ks: Vec<usize>,
+    /// Cosine thresholds of the sweep
+    #[arg(long, value_name = "COSINE", value_delimiter = ',', allow_negative_numbers = true)]
+    pub thresholds: Vec<f32>,
+    /// Measures: R@K, C@K, nDCG@K, MRR
+    #[arg(long, value_name = "MEASURE", value_delimiter = ',')]
+    pub metrics: Vec<String>,
+    /// How many tools are ranked for a query
+    #[arg(long, default_value_t = 100)]
+    pub depth: usize,
+    /// Resampled means behind each interval
+    #[arg(long, default_value_t = 1_000)]
+    pub samples: usize,
+    /// Seed of the resampling
+    #[arg(long, default_value_t = 17)]
+    pub seed: u64,
+    /// The most misses that are listed
+    #[arg(long, default_value_t = 20)]
+    pub misses: usize,
+    /// Write Markdown to standard output
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
+    /// Write the report as one HTML page
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write report.json, report.md and report.html into this folder
+    #[arg(short, long, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
+    /// Write the first system's ranking as JSON lines, and FILE.meta.json beside it; {} in the name
+    /// stands for the dataset
+    #[arg(long, value_name = "FILE")]
+    pub run: Option<PathBuf>,
+    /// Write the first system's ranking as a TREC run; {} stands for the dataset
+    #[arg(long, value_name = "FILE")]
+    pub trec_run: Option<PathBuf>,
+    /// Write the labels as TREC qrels; {} stands for the dataset
+    #[arg(long, value_name = "FILE")]
+    pub trec_qrels: Option<PathBuf>,
+    /// Fail when a figure of this report (JSON) fell by more than its interval
+    #[arg(long, value_name = "FILE")]
+    pub check: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ConfigArgs {
+    /// Check this file; the one of --config, or toolrack.toml, when none is given
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    pub check: Option<Option<PathBuf>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TimingArg {
+    /// Tools leave at the edges of an epoch: the prompt cache stays warm
+    Epoch,
+    /// Tools leave at once
+    Immediate,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IntentArg {
+    /// The needed tool's first sentence: an upper bound of what is rescued
+    Description,
+    /// The turn's message: a lower bound
+    Message,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ReplayArgs {
+    /// Dataset folders, or files of runs (JSON lines with `turns` or `steps`)
+    #[arg(required = true, value_name = "DATASET|TRACE")]
+    pub runs: Vec<PathBuf>,
+    /// Catalogs of the files of runs
+    #[arg(long, value_name = "CATALOG")]
+    pub catalog: Vec<String>,
+    /// Limits of the working set to compare
+    #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
+    pub limit: Vec<usize>,
+    /// Timings to compare
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub timing: Vec<TimingArg>,
+    /// Steps after which an unwanted tool is stale, to compare
+    #[arg(long, value_name = "STEPS", value_delimiter = ',')]
+    pub stale_after: Vec<u64>,
+    /// Tools that a turn's message brings in, to compare
+    #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
+    pub retrieve: Vec<usize>,
+    /// Tools that are always visible
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub core: Vec<String>,
+    /// Baselines that show the best k for each turn
+    #[arg(long, value_name = "K", value_delimiter = ',')]
+    pub top_k: Vec<usize>,
+    /// What the model says to find_tool
+    #[arg(long, value_enum, default_value_t = IntentArg::Description)]
+    pub intent: IntentArg,
+    /// Share of steps whose tool should be visible, for the recommendation
+    #[arg(long, default_value_t = 0.95)]
+    pub goal: f64,
+    #[command(flatten)]
+    pub engine: EngineArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum LevelArg {
+    /// Anything that was found
+    Note,
+    /// Warnings and errors
+    Warning,
+    /// Errors only
+    Error,
+    /// Never
+    Never,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct LintArgs {
+    /// Catalogs
+    #[arg(value_name = "CATALOG")]
+    pub catalogs: Vec<String>,
+    /// A labelled dataset over the same tools: tools that it never retrieves are told too
+    #[arg(long, value_name = "DATASET")]
+    pub labelled: Option<PathBuf>,
+    /// The most tokens that a definition should take
+    #[arg(long, default_value_t = 1_000)]
+    pub max_tokens: usize,
+    /// Exit with 1 when something of this level or worse was found
+    #[arg(long, value_enum, default_value_t = LevelArg::Error)]
+    pub fail_on: LevelArg,
+    /// Leave out findings of this rule
+    #[arg(long, value_name = "RULE", value_delimiter = ',')]
+    pub allow: Vec<String>,
+    /// The most findings of a rule that the text lists
+    #[arg(long, default_value_t = 10)]
+    pub show: usize,
+    /// Write SARIF 2.1.0 instead of text
+    #[arg(long, conflicts_with = "json")]
+    pub sarif: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct TuneArgs {
+    /// A dataset's folder
+    #[arg(value_name = "DATASET")]
+    pub dataset: PathBuf,
+    /// Where to write the settings
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Seed by which the dataset is cut into halves
+    #[arg(long, default_value_t = 17)]
+    pub seed: u64,
+    /// Share of the requests that have a tool to which the gate should admit it
+    #[arg(long, default_value_t = 0.97)]
+    pub keep: f64,
+    /// Model: static, static:DIMENSIONS, none, or a model's folder
+    #[arg(long, value_name = "MODEL")]
+    pub embedder: Option<String>,
+}

@@ -1,0 +1,128 @@
+//! Catalogs from wherever they are.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use toolrack::{Catalog, Reader, SourceUpdate, Tool};
+
+use super::output::Output;
+
+/// Where tools are listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Source {
+    Stdin,
+    File(PathBuf),
+    /// An MCP client's configuration: it names servers, and only they know their tools.
+    McpConfig(PathBuf),
+}
+
+/// One catalog out of files, folders and standard input.
+///
+/// Tools of a file in a folder that name no namespace get the file's name as one, when several files
+/// are read: the same tool name in two files is then no collision.
+pub(crate) fn read(sources: &[String]) -> anyhow::Result<Catalog> {
+    let mut found = Vec::new();
+    for source in sources {
+        found.extend(resolve(source)?);
+    }
+    let several = found.len() > 1;
+    let mut listings = Vec::new();
+    for source in &found {
+        listings.push(match source {
+            Source::Stdin => {
+                let mut text = String::new();
+                std::io::stdin().read_to_string(&mut text).context("standard input is no text")?;
+                ("standard input".to_owned(), Reader::new().place("standard input").parse(&text)?)
+            }
+            Source::File(path) => {
+                let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+                let mut reader = Reader::new();
+                if let (true, Some(stem)) = (several, stem) {
+                    reader = reader.namespace(stem);
+                }
+                (path.display().to_string(), reader.read(path)?)
+            }
+            Source::McpConfig(path) => return mcp_servers(path),
+        });
+    }
+    if !several && let Some((name, listing)) = listings.pop() {
+        return Ok(Catalog::from_listing(name, listing)?);
+    }
+    let catalog = Catalog::empty();
+    let updates = listings.into_iter().map(|(name, listing)| (name, SourceUpdate::from(listing)));
+    catalog.refresh_all(updates.collect())?;
+    if catalog.snapshot().is_empty() {
+        bail!("{} hold no tool: add at least one tool definition", sources.join(", "));
+    }
+    Ok(catalog)
+}
+
+/// What to do with a configuration that names servers: the gateway would ask them.
+fn mcp_servers(path: &Path) -> anyhow::Result<Catalog> {
+    let text = std::fs::read_to_string(path)?;
+    let servers = server_names(&text).unwrap_or_default();
+    bail!(
+        "{} is an MCP client's configuration: it names servers ({}), not their tools; save what \
+         each answers to tools/list and give those files, or run it through the gateway",
+        path.display(),
+        servers.join(", ")
+    )
+}
+
+fn resolve(source: &str) -> anyhow::Result<Vec<Source>> {
+    if source == "-" {
+        return Ok(vec![Source::Stdin]);
+    }
+    let path = PathBuf::from(source);
+    if path.is_dir() {
+        // A dataset's folder is a catalog too.
+        for name in ["tools.jsonl", "tools.json"] {
+            if path.join(name).is_file() {
+                return Ok(vec![Source::File(path.join(name))]);
+            }
+        }
+        let entries = std::fs::read_dir(&path).with_context(|| format!("cannot read {source}"))?;
+        let mut files: Vec<PathBuf> = entries
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| path.extension().is_some_and(|ext| ext == "json" || ext == "jsonl"))
+            .collect();
+        files.sort();
+        if files.is_empty() {
+            bail!("{source} holds no .json or .jsonl file: give a folder of tool listings");
+        }
+        return Ok(files.into_iter().map(Source::File).collect());
+    }
+    if path.is_file()
+        && path.metadata().is_ok_and(|meta| meta.len() < 1_000_000)
+        && std::fs::read_to_string(&path).ok().and_then(|text| server_names(&text)).is_some()
+    {
+        return Ok(vec![Source::McpConfig(path)]);
+    }
+    Ok(vec![Source::File(path)])
+}
+
+/// The servers that an MCP client's configuration names; `None` when `text` is none.
+fn server_names(text: &str) -> Option<Vec<String>> {
+    let value: serde_json::Value = serde_json::from_str(text).ok()?;
+    let servers = value.get("mcpServers").or_else(|| value.get("servers"))?.as_object()?;
+    Some(servers.keys().cloned().collect())
+}
+
+/// Tells of definitions that were left out.
+pub(crate) fn note_problems(catalog: &Catalog, output: &Output) {
+    const SHOWN: usize = 5;
+    let snapshot = catalog.snapshot();
+    let problems: Vec<&str> = snapshot.problems().collect();
+    for problem in problems.iter().take(SHOWN) {
+        output.note(&format!("left out: {problem}"));
+    }
+    if problems.len() > SHOWN {
+        output.note(&format!("and {} more", problems.len() - SHOWN));
+    }
+}
+
+/// Estimated tokens of a tool's definition.
+pub(crate) fn tokens(tool: &Tool) -> usize {
+    toolrack::eval::definition_tokens(tool)
+}

@@ -1,0 +1,587 @@
+//! What was typed, understood: settings read, names resolved, contradictions refused. Nothing is
+//! ranked and no model is loaded here.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
+
+use anyhow::{Context as _, bail};
+use clap_complete::Shell;
+use toolrack::eval::{
+    Bootstrap, Dataset, DatasetOptions, EvalOptions, Gold, Intent, Level, LintOptions, Metric,
+    ReplayOptions, ReplaySetting, Rule, TextField, TuneOptions,
+};
+use toolrack::{Config, Fusion, Timing};
+
+use super::args::{
+    Args, ConfigArgs, DatasetArgs, EngineArgs, EvalArgs, GoldArg, IntentArg, LevelArg, LintArgs,
+    ListArgs, ReplayArgs, SearchArgs, ShowArgs, Sub, TextArg, TimingArg, TuneArgs,
+};
+
+/// The settings file that is taken when none is named.
+pub(crate) const CONFIG_FILE: &str = "toolrack.toml";
+
+/// What is to be done.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one a process")]
+pub(crate) enum Command {
+    Search(Search),
+    List(List),
+    Show(Show),
+    Eval(Box<Eval>),
+    Replay(Box<Replay>),
+    Lint(Lint),
+    Tune(Box<Tune>),
+    Config(ConfigCommand),
+    Completions(Shell),
+}
+
+#[derive(Debug)]
+pub(crate) struct Search {
+    pub sources: Vec<String>,
+    pub request: String,
+    pub k: usize,
+    pub namespace: Option<String>,
+    pub explain: bool,
+    pub config: Config,
+}
+
+#[derive(Debug)]
+pub(crate) struct List {
+    pub sources: Vec<String>,
+    pub namespace: Option<String>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Show {
+    pub sources: Vec<String>,
+    pub name: String,
+}
+
+/// Datasets and how they are read.
+#[derive(Debug)]
+pub(crate) struct Data {
+    pub folders: Vec<PathBuf>,
+    pub options: DatasetOptions,
+}
+
+/// A system as it was typed; models are not loaded yet.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum SystemSpec {
+    Engine { name: String, embedder: String, fusion: Fusion },
+    Configured { name: String, config: Box<Config> },
+    Jaccard,
+    Bm25,
+    Ranked { name: String, file: PathBuf },
+}
+
+impl SystemSpec {
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Engine { name, .. }
+            | Self::Configured { name, .. }
+            | Self::Ranked { name, .. } => name,
+            Self::Jaccard => "jaccard",
+            Self::Bm25 => "bm25",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Eval {
+    pub data: Data,
+    pub systems: Vec<SystemSpec>,
+    pub held_out: bool,
+    pub options: EvalOptions,
+    pub markdown: bool,
+    pub html: Option<PathBuf>,
+    pub output: Option<PathBuf>,
+    pub run: Option<PathBuf>,
+    pub trec_run: Option<PathBuf>,
+    pub trec_qrels: Option<PathBuf>,
+    pub check: Option<PathBuf>,
+}
+
+/// Where runs are.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Runs {
+    Dataset(PathBuf),
+    Trace(PathBuf),
+}
+
+#[derive(Debug)]
+pub(crate) struct Replay {
+    pub runs: Vec<Runs>,
+    /// Catalogs of the traces.
+    pub sources: Vec<String>,
+    pub settings: Vec<ReplaySetting>,
+    pub options: ReplayOptions,
+    pub config: Config,
+}
+
+#[derive(Debug)]
+pub(crate) struct Lint {
+    pub sources: Vec<String>,
+    pub labelled: Option<PathBuf>,
+    pub options: LintOptions,
+    pub fail_on: Option<Level>,
+    pub show: usize,
+    pub sarif: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Tune {
+    pub dataset: PathBuf,
+    pub output: Option<PathBuf>,
+    pub options: TuneOptions,
+    pub config: Config,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ConfigCommand {
+    Template,
+    Check(PathBuf),
+}
+
+impl Command {
+    /// The meaning of `args`.
+    pub(crate) fn of(args: Args) -> anyhow::Result<Self> {
+        if let Sub::Config(config) = &args.command {
+            return config_command(config, args.config.as_deref());
+        }
+        if let Sub::Completions { shell } = args.command {
+            return Ok(Self::Completions(shell));
+        }
+        let config = read_config(args.config.as_deref())?;
+        Ok(match args.command {
+            Sub::Search(args) => Self::Search(search(args, config)?),
+            Sub::List(ListArgs { catalogs, namespace }) => {
+                Self::List(List { sources: sources(catalogs, &config)?, namespace })
+            }
+            Sub::Show(ShowArgs { words }) => {
+                let (catalogs, name) = split_last(words);
+                Self::Show(Show { sources: sources(catalogs, &config)?, name })
+            }
+            Sub::Eval(args) => Self::Eval(Box::new(eval(*args, config)?)),
+            Sub::Replay(args) => Self::Replay(Box::new(replay(args, config)?)),
+            Sub::Lint(args) => Self::Lint(lint(args, &config)?),
+            Sub::Tune(args) => Self::Tune(Box::new(tune(args, config))),
+            Sub::Config(_) | Sub::Completions { .. } => bail!("handled above"),
+        })
+    }
+}
+
+fn read_config(path: Option<&Path>) -> anyhow::Result<Config> {
+    match path {
+        Some(path) => Ok(Config::read(path)?),
+        None if Path::new(CONFIG_FILE).is_file() => Ok(Config::read(CONFIG_FILE)?),
+        None => Ok(Config::default()),
+    }
+}
+
+fn config_command(args: &ConfigArgs, global: Option<&Path>) -> anyhow::Result<Command> {
+    let path = match (&args.check, global) {
+        (None, _) => return Ok(Command::Config(ConfigCommand::Template)),
+        (Some(Some(path)), _) => path.clone(),
+        (Some(None), Some(path)) => path.to_owned(),
+        (Some(None), None) => CONFIG_FILE.into(),
+    };
+    Ok(Command::Config(ConfigCommand::Check(path)))
+}
+
+/// The words before the last, and the last.
+fn split_last(mut words: Vec<String>) -> (Vec<String>, String) {
+    let last = words.pop().unwrap_or_default();
+    (words, last)
+}
+
+fn sources(typed: Vec<String>, config: &Config) -> anyhow::Result<Vec<String>> {
+    match (typed.is_empty(), config.catalog.is_empty()) {
+        (false, _) => Ok(typed),
+        (true, false) => Ok(config.catalog.clone()),
+        (true, true) => bail!(
+            "no catalog is given: name a file, a folder or - for standard input, or set 'catalog' \
+             in {CONFIG_FILE}"
+        ),
+    }
+}
+
+fn search(args: SearchArgs, mut config: Config) -> anyhow::Result<Search> {
+    let (catalogs, request) = split_last(args.words);
+    engine(&args.engine, &mut config)?;
+    Ok(Search {
+        sources: sources(catalogs, &config)?,
+        request,
+        k: args.k,
+        namespace: args.namespace,
+        explain: args.explain,
+        config,
+    })
+}
+
+/// Takes over what was typed of the engine's settings.
+fn engine(args: &EngineArgs, config: &mut Config) -> anyhow::Result<()> {
+    if let Some(embedder) = &args.embedder {
+        config.engine.embedder = absolute(embedder);
+    }
+    if let Some(fusion) = &args.fusion {
+        config.engine.fusion = parse_fusion(fusion)?.1;
+    }
+    Ok(())
+}
+
+/// A typed folder is one of the current folder, not of the settings file's.
+fn absolute(embedder: &str) -> String {
+    let path = Path::new(embedder);
+    match path.is_dir().then(|| path.canonicalize()) {
+        Some(Ok(path)) => path.display().to_string(),
+        _ => embedder.to_owned(),
+    }
+}
+
+/// A fusion and its name for tables.
+pub(crate) fn parse_fusion(text: &str) -> anyhow::Result<(String, Fusion)> {
+    let (name, value) = match text.split_once(':') {
+        Some((name, value)) => {
+            let value: f32 = value
+                .parse()
+                .with_context(|| format!("fusion '{text}': '{value}' is no number"))?;
+            (name, Some(value))
+        }
+        None => (text, None),
+    };
+    let fusion = match (name, value) {
+        ("hybrid", None) => Fusion::default(),
+        ("agreement", lexical_weight) => Fusion::Agreement { lexical_weight },
+        ("weighted", Some(lexical_weight)) => Fusion::Weighted { lexical_weight },
+        ("dense", None) => Fusion::DenseOnly,
+        ("lexical", None) => Fusion::LexicalOnly,
+        ("rrf", k) => Fusion::Rrf { k: k.unwrap_or(60.0) },
+        _ => bail!(
+            "'{text}' is no fusion: write hybrid, dense, lexical, rrf, rrf:10, weighted:0.2 or \
+             agreement:0.5"
+        ),
+    };
+    Ok((text.to_owned(), fusion))
+}
+
+pub(crate) fn data(args: DatasetArgs) -> anyhow::Result<Data> {
+    let mut folders = Vec::new();
+    for path in &args.datasets {
+        folders.extend(Dataset::discover(path)?);
+    }
+    folders.retain(|folder| {
+        let name = folder.file_name().map(|name| name.to_string_lossy());
+        name.is_none_or(|name| !args.exclude.iter().any(|exclude| *exclude == name))
+    });
+    if folders.is_empty() {
+        bail!("every dataset is excluded: leave at least one");
+    }
+    if args.qrels.is_some() && folders.len() > 1 {
+        bail!("--qrels judges one dataset, but {} are given: give one", folders.len());
+    }
+    let text = match args.text {
+        TextArg::Request => TextField::Request,
+        TextArg::Query => TextField::Query,
+    };
+    let gold = match args.gold {
+        GoldArg::All => Gold::All,
+        GoldArg::Main => Gold::Main,
+    };
+    let mut options = DatasetOptions::default().text(text).gold(gold);
+    options.qrels = args.qrels;
+    Ok(Data { folders, options })
+}
+
+fn eval(args: EvalArgs, config: Config) -> anyhow::Result<Eval> {
+    let data = data(args.data)?;
+    let systems = systems(
+        &args.embedder,
+        &args.fusion,
+        &args.baseline,
+        &args.settings,
+        &args.ranked,
+        &config,
+    )?;
+    if !args.ranked.is_empty() && data.folders.len() > 1 {
+        bail!("--ranked ranks one dataset, but {} are given: give one", data.folders.len());
+    }
+    for (option, path) in
+        [("--run", &args.run), ("--trec-run", &args.trec_run), ("--trec-qrels", &args.trec_qrels)]
+    {
+        if let Some(path) = path
+            && data.folders.len() > 1
+            && !path.to_string_lossy().contains("{}")
+        {
+            bail!(
+                "{option} would write {} datasets into one file: put {{}} in its name, for the \
+                   dataset's",
+                data.folders.len()
+            );
+        }
+    }
+    let bootstrap = Bootstrap::default().samples(args.samples).seed(args.seed);
+    let mut options =
+        EvalOptions::default().depth(args.depth).misses(args.misses).bootstrap(bootstrap);
+    if !args.ks.is_empty() {
+        options.ks = args.ks;
+        options.ks.sort_unstable();
+        options.ks.dedup();
+    }
+    if !args.thresholds.is_empty() {
+        options.thresholds = args.thresholds;
+    }
+    if !args.metrics.is_empty() {
+        options.metrics = args
+            .metrics
+            .iter()
+            .map(|metric| Metric::from_str(metric))
+            .collect::<toolrack::Result<_>>()?;
+    }
+    Ok(Eval {
+        data,
+        systems,
+        held_out: args.held_out,
+        options,
+        markdown: args.markdown,
+        html: args.html,
+        output: args.output,
+        run: args.run,
+        trec_run: args.trec_run,
+        trec_qrels: args.trec_qrels,
+        check: args.check,
+    })
+}
+
+/// The systems to compare, the first being the one that the others are compared with.
+fn systems(
+    embedders: &[String],
+    fusions: &[String],
+    baselines: &[String],
+    settings: &[PathBuf],
+    ranked: &[PathBuf],
+    config: &Config,
+) -> anyhow::Result<Vec<SystemSpec>> {
+    let mut systems: Vec<SystemSpec> = Vec::new();
+    let typed = !embedders.is_empty() || !fusions.is_empty();
+    let configured = *config != Config::default() && !typed;
+    if configured {
+        systems.push(SystemSpec::Configured {
+            name: "configured".into(),
+            config: Box::new(config.clone()),
+        });
+    }
+    for path in settings {
+        let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        systems.push(SystemSpec::Configured {
+            name: name.unwrap_or_else(|| path.display().to_string()),
+            config: Box::new(Config::read(path)?),
+        });
+    }
+    let default_embedder = [config.engine.embedder.clone()];
+    let default_fusions = ["hybrid", "lexical", "dense"].map(str::to_owned);
+    if typed || (systems.is_empty() && ranked.is_empty()) {
+        let embedders = if embedders.is_empty() { &default_embedder[..] } else { embedders };
+        let fusions = if fusions.is_empty() { &default_fusions[..] } else { fusions };
+        for embedder in embedders {
+            for fusion in fusions {
+                let (fusion_name, fusion) = parse_fusion(fusion)?;
+                let lexical = fusion == Fusion::LexicalOnly || embedder == "none";
+                // The lexical arm is the same whatever the model.
+                let name = match (lexical, embedders.len() > 1) {
+                    (true, _) => "lexical".to_owned(),
+                    (false, true) => format!("{} {fusion_name}", short_name(embedder)),
+                    (false, false) => fusion_name,
+                };
+                if systems.iter().any(|system| system.name() == name) {
+                    continue;
+                }
+                let embedder = if lexical { "none".to_owned() } else { absolute(embedder) };
+                systems.push(SystemSpec::Engine { name, embedder, fusion });
+            }
+        }
+    }
+    for baseline in baselines {
+        systems.push(match baseline.as_str() {
+            "jaccard" => SystemSpec::Jaccard,
+            "bm25" => SystemSpec::Bm25,
+            "lexical" | "dense" | "hybrid" => {
+                bail!("'{baseline}' is a fusion, not a baseline: write --fusion {baseline}")
+            }
+            _ => bail!("'{baseline}' is no baseline: write jaccard or bm25"),
+        });
+    }
+    for path in ranked {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        systems.push(SystemSpec::Ranked {
+            name: name.unwrap_or_else(|| path.display().to_string()),
+            file: path.clone(),
+        });
+    }
+    Ok(systems)
+}
+
+fn replay(args: ReplayArgs, mut config: Config) -> anyhow::Result<Replay> {
+    engine(&args.engine, &mut config)?;
+    if !(args.goal > 0.0 && args.goal <= 1.0) {
+        bail!("the goal is {}: give a share above 0 and at most 1", args.goal);
+    }
+    let mut runs = Vec::new();
+    for path in &args.runs {
+        if path.is_file() && !path.ends_with("queries.jsonl") {
+            runs.push(Runs::Trace(path.clone()));
+        } else {
+            runs.extend(Dataset::discover(path)?.into_iter().map(Runs::Dataset));
+        }
+    }
+    let traces = runs.iter().any(|runs| matches!(runs, Runs::Trace(_)));
+    let sources = match traces {
+        true => sources(args.catalog, &config)
+            .context("a file of runs needs the catalog that it ran over: add --catalog")?,
+        false => Vec::new(),
+    };
+    let base = config.session_options();
+    let or = |typed: Vec<usize>, default: &[usize]| {
+        if typed.is_empty() { default.to_vec() } else { typed }
+    };
+    let retrieve = or(args.retrieve, &[base.retrieve]);
+    let mut settings = vec![ReplaySetting::all_tools()];
+    let top_k = or(args.top_k, &[base.retrieve, base.working_set.limit]);
+    settings.extend(top_k.into_iter().map(ReplaySetting::top_k));
+    let timings = match args.timing.is_empty() {
+        true => vec![TimingArg::Epoch, TimingArg::Immediate],
+        false => args.timing,
+    };
+    let stale = match args.stale_after.is_empty() {
+        true => vec![base.working_set.stale_after],
+        false => args.stale_after,
+    };
+    let half = base.working_set.limit.div_ceil(2);
+    for limit in or(args.limit, &[half, base.working_set.limit]) {
+        for timing in &timings {
+            for &stale in &stale {
+                for &retrieve in &retrieve {
+                    let timing = match timing {
+                        TimingArg::Epoch => Timing::Epoch,
+                        TimingArg::Immediate => Timing::Immediate,
+                    };
+                    let mut options = base.clone().limit(limit).timing(timing);
+                    options = options.stale_after(stale).retrieve(retrieve);
+                    if !args.core.is_empty() {
+                        options = options.core(args.core.clone());
+                    }
+                    settings.push(ReplaySetting::working_set(options));
+                }
+            }
+        }
+    }
+    let intent = match args.intent {
+        IntentArg::Description => Intent::Description,
+        IntentArg::Message => Intent::Message,
+    };
+    let options = ReplayOptions::default().intent(intent).goal(args.goal);
+    Ok(Replay { runs, sources, settings, options, config })
+}
+
+fn lint(args: LintArgs, config: &Config) -> anyhow::Result<Lint> {
+    let rules: Vec<Rule> =
+        args.allow.iter().map(|rule| rule.parse()).collect::<toolrack::Result<_>>()?;
+    let sources = match (args.catalogs.is_empty(), &args.labelled) {
+        // The dataset's own tools.
+        (true, Some(_)) => Vec::new(),
+        _ => sources(args.catalogs, config)?,
+    };
+    Ok(Lint {
+        sources,
+        labelled: args.labelled,
+        options: LintOptions::default().max_tokens(args.max_tokens).allow(rules),
+        fail_on: match args.fail_on {
+            LevelArg::Note => Some(Level::Note),
+            LevelArg::Warning => Some(Level::Warning),
+            LevelArg::Error => Some(Level::Error),
+            LevelArg::Never => None,
+        },
+        show: args.show,
+        sarif: args.sarif,
+    })
+}
+
+fn tune(args: TuneArgs, mut config: Config) -> Tune {
+    if let Some(embedder) = &args.embedder {
+        config.engine.embedder = absolute(embedder);
+    }
+    Tune {
+        dataset: args.dataset,
+        output: args.output,
+        options: TuneOptions::default().seed(args.seed).keep(args.keep),
+        config,
+    }
+}
+
+/// The last part of a model's folder, or the name itself.
+fn short_name(embedder: &str) -> String {
+    let path = Path::new(embedder);
+    path.file_name().map_or_else(|| embedder.to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    fn command(line: &str) -> anyhow::Result<Command> {
+        let words = std::iter::once("toolrack").chain(line.split(' '));
+        Command::of(Args::try_parse_from(words)?)
+    }
+
+    fn names(line: &str) -> Vec<String> {
+        match command(format!("eval {} {line}", fixture()).replace("  ", " ").trim()).unwrap() {
+            Command::Eval(eval) => eval.systems.iter().map(|s| s.name().to_owned()).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn fixture() -> String {
+        concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/registry61").to_owned()
+    }
+
+    #[test]
+    fn the_last_word_is_the_request() {
+        let Command::Search(search) = command("search a.json b.json mail -k 3").unwrap() else {
+            panic!()
+        };
+        assert_eq!((search.sources.len(), search.request.as_str(), search.k), (2, "mail", 3));
+        let error = command("search mail").unwrap_err();
+        assert!(error.to_string().starts_with("no catalog is given"), "{error}");
+    }
+
+    #[test]
+    fn systems_are_the_grid_of_models_and_fusions() {
+        assert_eq!(names(""), ["hybrid", "lexical", "dense"]);
+        assert_eq!(names("--fusion rrf,rrf:10 --baseline bm25"), ["rrf", "rrf:10", "bm25"]);
+        assert_eq!(
+            names("--embedder static,static:64 --fusion hybrid,lexical"),
+            ["static hybrid", "lexical", "static:64 hybrid"]
+        );
+        assert_eq!(names("--embedder none"), ["lexical"]);
+        assert_eq!(names("--ranked other.run"), ["other.run"]);
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
+        for (line, message) in [
+            ("--fusion mean", "'mean' is no fusion: write hybrid"),
+            ("--fusion rrf:x", "fusion 'rrf:x': 'x' is no number"),
+            ("--baseline tfidf", "'tfidf' is no baseline"),
+            ("--baseline dense", "'dense' is a fusion"),
+            ("--metrics P@5", "'P@5' is no measure"),
+            ("--run out.jsonl", "--run would write 2 datasets into one file: put {} in its name"),
+            ("--qrels x", "--qrels judges one dataset, but 2 are given"),
+            ("--exclude registry61 --exclude trec", "every dataset is excluded"),
+        ] {
+            let error = command(&format!("eval {folder} {line}")).unwrap_err();
+            assert!(error.to_string().starts_with(message), "{error}");
+        }
+    }
+}

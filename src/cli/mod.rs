@@ -1,0 +1,60 @@
+//! The command line in three steps: what was typed ([`args`]), what it means ([`meaning`]), doing it.
+
+mod args;
+mod catalog;
+mod completions;
+mod config;
+mod eval;
+mod lint;
+mod list;
+mod meaning;
+mod output;
+mod replay;
+mod search;
+mod show;
+mod tune;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use meaning::Command;
+use output::Output;
+
+/// What a command came to, as an exit code. Errors are 2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// 0: done, and the answer is yes where there is a question.
+    Yes,
+    /// 1: done, but the answer is no: nothing fits, a check failed, lint found something.
+    No,
+}
+
+pub(crate) fn main() -> ExitCode {
+    let args = args::Args::parse();
+    let mut output = Output::new(args.json);
+    let result = Command::of(args).and_then(|command| run(command, &mut output));
+    let result = result.and_then(|outcome| output.flush().map(|()| outcome));
+    match result {
+        Ok(Outcome::Yes) => ExitCode::SUCCESS,
+        Ok(Outcome::No) => ExitCode::from(1),
+        Err(error) => {
+            output.error(&error);
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(command: Command, output: &mut Output) -> anyhow::Result<Outcome> {
+    match command {
+        Command::Search(search) => search::run(search, output),
+        Command::List(list) => list::run(&list, output),
+        Command::Show(show) => show::run(&show, output),
+        Command::Eval(eval) => eval::run(*eval, output),
+        Command::Replay(replay) => replay::run(&replay, output),
+        Command::Lint(lint) => lint::run(&lint, output),
+        Command::Tune(tune) => tune::run(*tune, output),
+        Command::Config(config) => config::run(config, output),
+        Command::Completions(shell) => completions::run(shell, output),
+    }
+}

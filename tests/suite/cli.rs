@@ -1,0 +1,393 @@
+//! The built command: what people read, what programs read, exit codes.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+const REGISTRY: &str = "tests/fixtures/registry61";
+
+struct Ran {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn ran(arguments: &[&str], stdin: &str) -> Ran {
+    ran_in(Path::new(env!("CARGO_MANIFEST_DIR")), arguments, stdin)
+}
+
+fn ran_in(folder: &Path, arguments: &[&str], stdin: &str) -> Ran {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_toolrack"))
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A command that does not read may be gone already.
+    let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    Ran {
+        code: output.status.code().unwrap(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+fn json(ran: &Ran) -> Value {
+    serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err))
+}
+
+#[test]
+fn list_shows_names_and_costs() {
+    let ran = ran(&["list", REGISTRY, "--namespace", "weather"], "");
+    insta::assert_snapshot!(ran.out, @r"
+    tool                      tokens  risk  description
+    weather/weather_current      109  read  Get the current temperature, humidity, wind and sky conditi…
+    weather/weather_forecast     144  read  Get the daily weather forecast for a location for up to ten…
+    2 tools, 253 tokens.
+    ");
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+}
+
+#[test]
+fn show_takes_the_unique_end_of_a_name() {
+    let ran = ran(&["show", REGISTRY, "post_message"], "");
+    // The schema's keys come in an order that another crate may switch.
+    let text: Vec<&str> = ran.out.lines().take_while(|line| *line != "{").collect();
+    let text: Vec<&str> = text.into_iter().filter(|line| !line.contains("hash")).collect();
+    insta::assert_snapshot!(text.join("\n"), @r"
+    slack/slack_post_message
+      called       slack__slack_post_message
+      tokens       102
+      risk         read
+      source       tests/fixtures/registry61/tools.jsonl
+
+    Post a new message to a Slack channel or private group.
+    ");
+    assert!(ran.out.contains("\"description\": \"ID of the channel\""), "{}", ran.out);
+    assert_eq!(ran.code, 0);
+    let json = json(&self::ran(&["show", REGISTRY, "post_message", "--json"], ""));
+    assert_eq!(
+        (&json["name"], &json["namespace"]),
+        (&"slack_post_message".into(), &"slack".into())
+    );
+}
+
+#[test]
+fn show_says_what_is_similar() {
+    let ran = ran(&["show", REGISTRY, "slack_post_a_message"], "");
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.err.starts_with("error: there is no tool 'slack_post_a_message': similar are "),
+        "{}",
+        ran.err
+    );
+    assert!(ran.err.contains("slack/slack_post_message"), "{}", ran.err);
+}
+
+#[test]
+fn search_ranks_and_explains() {
+    let ran = ran(&["search", REGISTRY, "translate this letter into French", "-k", "1"], "");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert!(lines[0].starts_with("#  tool"), "{}", ran.out);
+    assert!(lines[1].starts_with("1  utilities/translate_text"), "{}", ran.out);
+    assert!(
+        lines[2].starts_with("1 of ") && lines[2].ends_with(" fitting tools, 61 in the catalog.")
+    );
+
+    let explained =
+        self::ran(&["search", REGISTRY, "translate this letter", "-k", "1", "--explain"], "");
+    for word in ["rank 1 of 61", "cosine", "lexical", "fused", "admitted     yes"] {
+        assert!(explained.out.contains(word), "{word}: {}", explained.out);
+    }
+    let json =
+        json(&self::ran(&["search", REGISTRY, "translate this letter", "--explain", "--json"], ""));
+    assert_eq!(json["candidates"][0]["id"], "utilities/translate_text");
+    assert_eq!(json["explanations"][0]["rank"], 1);
+}
+
+#[test]
+fn nothing_that_fits_exits_with_1() {
+    let ran = ran(&["search", REGISTRY, "qqqq zzzz", "--embedder", "none"], "");
+    assert_eq!(ran.code, 1, "{}", ran.out);
+    assert!(ran.out.starts_with("Nothing fits."), "{}", ran.out);
+}
+
+#[test]
+fn catalogs_come_from_standard_input_files_and_folders() {
+    let tools = r#"{"tools": [{"name": "send", "inputSchema": {}}]}"#;
+    let piped = ran(&["list", "-"], tools);
+    assert!(piped.out.contains("default/send"), "{}{}", piped.out, piped.err);
+
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("mail.json"), tools).unwrap();
+    std::fs::write(folder.path().join("chat.json"), tools).unwrap();
+    let two = ran(&["list", folder.path().to_str().unwrap()], "");
+    assert!(
+        two.out.contains("chat/send") && two.out.contains("mail/send"),
+        "{}{}",
+        two.out,
+        two.err
+    );
+    let one = folder.path().join("mail.json");
+    let both = ran(&["list", one.to_str().unwrap(), "-"], tools);
+    assert!(both.out.contains("mail/send") && both.out.contains("default/send"), "{}", both.out);
+}
+
+#[test]
+fn errors_say_where_and_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(
+        folder.path().join("mcp.json"),
+        r#"{"mcpServers": {"files": {"command": "x"}}}"#,
+    )
+    .unwrap();
+    std::fs::write(folder.path().join("bad.jsonl"), "{\"name\": \"a\"}\n{\"name\": 3}\n").unwrap();
+    std::fs::write(folder.path().join("toolrack.toml"), "[engine]\nfussion = \"rrf\"\n").unwrap();
+    let none = tempfile::tempdir().unwrap();
+    let error = |arguments: &[&str], place: &Path| {
+        let ran = ran_in(place, arguments, "");
+        assert_eq!(ran.code, 2, "{}", ran.out);
+        ran.err
+    };
+    insta::assert_snapshot!(error(&["list"], none.path()), @"error: no catalog is given: name a file, a folder or - for standard input, or set 'catalog' in toolrack.toml");
+    insta::assert_snapshot!(error(&["list", "a.json"], folder.path()), @"error: toolrack.toml, line 2: unknown key 'engine.fussion': did you mean 'fusion'?");
+    std::fs::remove_file(folder.path().join("toolrack.toml")).unwrap();
+    insta::assert_snapshot!(error(&["list", "a.json"], folder.path()), @r"
+    error: cannot read a.json: give a readable file
+      because: No such file or directory (os error 2)
+    ");
+    insta::assert_snapshot!(error(&["list", "mcp.json"], folder.path()), @"error: mcp.json is an MCP client's configuration: it names servers (files), not their tools; save what each answers to tools/list and give those files, or run it through the gateway");
+    insta::assert_snapshot!(error(&["eval", "nowhere"], none.path()), @r"
+    error: cannot read nowhere: give a dataset's folder
+      because: No such file or directory (os error 2)
+    ");
+    insta::assert_snapshot!(error(&["list", "--json", "a.json"], folder.path()), @r#"{"error":"cannot read a.json: give a readable file","causes":["No such file or directory (os error 2)"]}"#);
+    let left_out = ran_in(folder.path(), &["list", "bad.jsonl"], "");
+    insta::assert_snapshot!(left_out.err, @"left out: bad.jsonl, line 2: field 'name' is a number, not a string: give a string");
+    assert_eq!(left_out.code, 0);
+}
+
+#[test]
+fn eval_writes_every_kind_of_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (run, html) = (path("run.jsonl"), path("page.html"));
+    let ran = ran(
+        &[
+            "eval",
+            REGISTRY,
+            "--baseline",
+            "jaccard",
+            "--samples",
+            "100",
+            "-k",
+            "3,5,10",
+            "--run",
+            &run,
+            "--html",
+            &html,
+            "-o",
+            &path("out"),
+            "--trec-run",
+            &path("trec.run"),
+            "--trec-qrels",
+            &path("qrels"),
+        ],
+        "",
+    );
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(
+        ran.out.starts_with("registry61: 61 tools (8345 tokens), 30 queries\nsystem "),
+        "{}",
+        ran.out
+    );
+    assert!(ran.out.contains("  hybrid - jaccard by nDCG@10: +0."), "{}", ran.out);
+
+    let lines = std::fs::read_to_string(&run).unwrap();
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((lines.len(), &lines[0]["id"]), (30, &"registry61-01".into()));
+    assert!(lines.iter().all(|line| line["ranked"].as_array().unwrap().len() >= 20));
+    let meta = std::fs::read_to_string(format!("{run}.meta.json")).unwrap();
+    let meta: Value = serde_json::from_str(&meta).unwrap();
+    let mut keys: Vec<&str> = meta.as_object().unwrap().keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    assert_eq!(
+        keys,
+        ["build_s", "n_queries", "n_tools", "peak_rss_mb", "query_us_p50", "query_us_p95"]
+    );
+    assert_eq!((&meta["n_tools"], &meta["n_queries"]), (&61.into(), &30.into()));
+
+    let page = std::fs::read_to_string(&html).unwrap();
+    assert!(
+        page.starts_with("<!doctype html>") && !page.contains("<script"),
+        "no script is needed"
+    );
+    assert!(page.find("Recall against tokens sent").unwrap() < page.find("nDCG@10 with").unwrap());
+    for name in ["report.json", "report.md", "report.html"] {
+        assert!(folder.path().join("out").join(name).is_file(), "{name}");
+    }
+    let markdown = std::fs::read_to_string(folder.path().join("out/report.md")).unwrap();
+    assert!(markdown.contains("## Where hybrid loses"), "{markdown}");
+    assert_eq!(std::fs::read_to_string(path("qrels")).unwrap().lines().count(), 30);
+
+    // Its own ranking, read again, is as good as itself.
+    let again = self::ran(&["eval", REGISTRY, "--ranked", &run, "--json", "--samples", "10"], "");
+    let first = json(&self::ran(&["eval", REGISTRY, "--json", "--samples", "10"], ""));
+    let again = json(&again);
+    let ndcg =
+        |value: &Value| value["datasets"][0]["systems"][0]["figures"]["nDCG@10"]["mean"].clone();
+    assert_eq!(ndcg(&again), ndcg(&first));
+}
+
+#[test]
+fn check_fails_when_a_figure_drops() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("record.json");
+    let report = ran(&["eval", REGISTRY, "--fusion", "hybrid", "--json", "--samples", "100"], "");
+    std::fs::write(&record, &report.out).unwrap();
+    let record = record.to_str().unwrap();
+    let check = ["eval", REGISTRY, "--fusion", "hybrid", "--samples", "100", "--check", record];
+    let same = ran(&check, "");
+    assert_eq!(
+        (same.code, same.err.as_str()),
+        (0, "No recorded figure fell by more than its interval.\n")
+    );
+
+    let mut better: Value = serde_json::from_str(&report.out).unwrap();
+    let figure = &mut better["datasets"][0]["systems"][0]["figures"]["MRR"];
+    (figure["mean"], figure["low"], figure["high"]) = (0.99.into(), 0.98.into(), 1.0.into());
+    std::fs::write(record, better.to_string()).unwrap();
+    let dropped = ran(&check, "");
+    assert_eq!(dropped.code, 1);
+    assert!(dropped.err.starts_with("dropped: registry61, hybrid: MRR is 0."), "{}", dropped.err);
+    assert!(dropped.err.ends_with(", below the 0.980 of the recorded 0.990's interval\n"));
+}
+
+#[test]
+fn replay_compares_settings_and_recommends() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("runs.jsonl");
+    std::fs::write(
+        &trace,
+        r#"{"id": "1", "turns": [{"query": "what is the weather in Oslo?", "steps": ["weather_current"]}, {"query": "translate it into French", "steps": ["translate_text"]}]}"#,
+    )
+    .unwrap();
+    let trace = trace.to_str().unwrap();
+    let ran =
+        ran(&["replay", trace, "--catalog", REGISTRY, "--limit", "10", "--timing", "epoch"], "");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(
+        ran.out.starts_with("runs: 1 runs, 2 turns, 2 steps, 61 tools\nsetting "),
+        "{}",
+        ran.out
+    );
+    for row in ["all tools", "top 8 a turn", "limit 10, epoch"] {
+        assert!(ran.out.contains(row), "{row}: {}", ran.out);
+    }
+    assert!(ran.out.contains("K = "), "{}", ran.out);
+    let missing = self::ran_in(folder.path(), &["replay", trace], "");
+    assert_eq!(missing.code, 2);
+    assert!(missing.err.contains("add --catalog"), "{}", missing.err);
+}
+
+#[test]
+fn lint_fails_on_errors_and_writes_sarif() {
+    let clean = ran(&["lint", REGISTRY, "--json"], "");
+    assert_eq!(clean.code, 0, "{}", clean.err);
+    assert_eq!(json(&clean)["n_tools"], 61);
+    let broken = r#"[{"name": "a", "parameters": {}}]"#;
+    let ran = ran(&["lint", "-"], broken);
+    assert_eq!(ran.code, 1);
+    insta::assert_snapshot!(ran.out, @r"
+    error empty-description: no description: only the name can be found (1)
+      standard input: default/a: it has no description: only words of its name find it
+      To mend it, say what the tool does and when to use it, in users' words.
+    1 tools, 1 findings.
+    ");
+    assert_eq!(self::ran(&["lint", "-", "--fail-on", "never"], broken).code, 0);
+    assert_eq!(self::ran(&["lint", "-", "--allow", "empty-description"], broken).code, 0);
+    let sarif = json(&self::ran(&["lint", "-", "--sarif"], broken));
+    assert_eq!(sarif["runs"][0]["results"][0]["level"], "error");
+    let unknown = self::ran(&["lint", "-", "--allow", "spelling"], broken);
+    assert!(
+        unknown.err.starts_with("error: 'spelling' is no rule: write one of hidden-characters, ")
+    );
+}
+
+#[test]
+fn tuned_settings_are_not_measured_on_what_they_were_fitted_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let verbs = ["send", "read", "book", "find", "delete", "list"];
+    let nouns = ["mail", "file", "room", "flight", "invoice", "photo", "ticket", "song"];
+    let (mut tools, mut queries) = (String::new(), String::new());
+    for verb in verbs {
+        for noun in nouns {
+            tools += &format!(
+                "{{\"name\": \"{verb}_{noun}\", \"description\": \"To {verb} a {noun}.\"}}\n"
+            );
+            queries += &format!(
+                "{{\"id\": \"{verb}-{noun}\", \"query\": \"please {verb} my {noun}\", \"tools\": [\"{verb}_{noun}\"]}}\n"
+            );
+        }
+    }
+    std::fs::write(folder.path().join("tools.jsonl"), tools).unwrap();
+    std::fs::write(folder.path().join("queries.jsonl"), queries).unwrap();
+    let tune = ran_in(folder.path(), &["tune", ".", "-o", "tuned.toml", "--seed", "3"], "");
+    assert_eq!(tune.code, 0, "{}", tune.err);
+    assert!(
+        tune.out.contains("gain, paired") && tune.out.ends_with("Written to tuned.toml.\n"),
+        "{}",
+        tune.out
+    );
+    let check = ran_in(folder.path(), &["config", "--check", "tuned.toml"], "");
+    assert_eq!(check.code, 0, "{}", check.err);
+    assert!(check.out.starts_with("tuned.toml is valid ("), "{}", check.out);
+
+    let refused = ran_in(folder.path(), &["eval", ".", "--settings", "tuned.toml"], "");
+    assert_eq!(refused.code, 2);
+    assert!(refused.err.starts_with("error: the settings were fitted on "), "{}", refused.err);
+    let held_out = ran_in(
+        folder.path(),
+        &["eval", ".", "--settings", "tuned.toml", "--held-out", "--json"],
+        "",
+    );
+    let report = json(&held_out);
+    let measured = report["datasets"][0]["n_queries"].as_u64().unwrap();
+    assert!((10..40).contains(&measured), "{measured}");
+    assert_eq!(report["datasets"][0]["systems"][0]["name"], "tuned");
+}
+
+#[test]
+fn config_prints_all_keys_and_checks_files() {
+    let template = ran(&["config"], "");
+    for line in
+        ["[session.working_set]", "# limit = 20", "# timing = \"epoch\"", "[gateway.restart]"]
+    {
+        assert!(template.out.contains(line), "{line}: {}", template.out);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("toolrack.toml"), &template.out).unwrap();
+    let check = ran_in(folder.path(), &["config", "--check", "--json"], "");
+    assert_eq!(json(&check)["valid"], true);
+}
+
+#[test]
+fn help_states_the_exit_codes_and_completions_are_written() {
+    let help = ran(&["--help"], "");
+    assert!(help.out.contains("Exit codes:\n  0  done"), "{}", help.out);
+    for command in
+        ["search", "list", "show", "eval", "replay", "lint", "tune", "config", "completions"]
+    {
+        assert!(help.out.contains(&format!("\n  {command} ")), "{command}: {}", help.out);
+    }
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        assert!(ran(&["completions", shell], "").out.contains("toolrack"), "{shell}");
+    }
+    assert_eq!(ran(&["search"], "").code, 2);
+}
