@@ -38,9 +38,9 @@
 //! | `lexical` | `scores`: [{`tool`, `bm25`, `lexical`, `coverage`, `name_coverage`}], best first |
 //! | `fusion` | `rule`; `scores`: [{`tool`, `score`, `named`, `intent`}], best first |
 //! | `gate` | `outcome` (`found`, `ambiguous` with `tools`, `no-match`, `not-needed`); `thresholds`; `total`: tools that fit; `admitted`: [{`tool`, `risk`, `reaches`}]; `rejected`: [{`tool`, `risk`, `why`, `reaches`, `asked`}] |
-//! | `admission` | `admitted`: [{`tool`, `why`}]; `refused`: [{`tool`, `why`}]; `touched`: [tool] |
+//! | `admission` | `admitted`: [{`tool`, `why`}]; `refused`: [{`tool`, `why`}]; `touched`: `[tool]` |
 //! | `eviction` | `evicted`: [{`tool`, `why`, ...}]; `new_epoch`: whether the cached prefix ended |
-//! | `found` | `status`; `loaded`, `visible`, `ambiguous`: [tool]; `not_loaded`: [{`tool`, `why`}]; `unknown_names`; `shown`; `total`; `degraded` |
+//! | `found` | `status`; `loaded`, `visible`, `ambiguous`: `[tool]`; `not_loaded`: [{`tool`, `why`}]; `unknown_names`; `shown`; `total`; `degraded` |
 //! | `list` | `tools` in order; `core`: how many of them are; `meta_tool`; `epoch`; `tokens` {`naive`, `sent`, `saved`} |
 //! | `failed` | `error` |
 //!

@@ -41,6 +41,8 @@ mod secrecy;
 mod selector;
 mod session;
 mod static_model;
+#[cfg(feature = "tiktoken")]
+mod tokens;
 mod trace;
 mod trust;
 mod working_set;
