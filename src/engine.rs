@@ -334,7 +334,7 @@ impl Engine {
                 rejected: place.and_then(|place| ranking.ranked[place].rejected),
                 lexical_weight: self.lexical_weight(&index),
                 fusion: self.fusion,
-                scorer: self.scorer.as_ref().map(|scorer| scorer.name()),
+                scorer: self.scorer_name(),
                 degraded: ranking.degraded,
             };
             let better = best.as_ref().is_none_or(|best| match (explanation.rank, best.rank) {
@@ -562,15 +562,22 @@ impl Engine {
 
     /// How both arms' scores become one.
     pub(crate) fn fusion(&self) -> Fusion {
-        self.shared.rules.fusion
+        self.fusion
+    }
+
+    /// What ranks in place of both arms.
+    pub(crate) fn scorer_name(&self) -> Option<String> {
+        self.scorer.as_ref().map(|scorer| scorer.name())
     }
 
     /// Digest of the settings that decide how tools are ranked and judged.
     pub(crate) fn rules_digest(&self) -> String {
         let rules = &self.shared.rules;
-        let settings = serde_json::to_string(&(rules.fusion, rules.weights, &rules.gate));
+        let settings = serde_json::to_string(&(self.fusion, rules.weights, &rules.gate));
         // Plain data always has a JSON form.
-        let mut digest = sha256_hex(settings.unwrap_or_default());
+        let mut settings = settings.unwrap_or_default();
+        settings.extend(self.scorer_name());
+        let mut digest = sha256_hex(settings);
         digest.truncate(16);
         digest
     }

@@ -183,8 +183,8 @@ impl Session {
     pub(super) fn trace_selection(&mut self, request: &SelectRequest, selection: &Selection) {
         let Some(world) = self.trace.world() else { return };
         let policy = world.policy.version.clone();
-        let fusion = self.engine.fusion();
-        for stage in of_selection(&self.index.snapshot, request, selection, fusion, &policy) {
+        let ranked_by = (self.engine.fusion(), self.engine.scorer_name());
+        for stage in of_selection(&self.index.snapshot, request, selection, ranked_by, &policy) {
             self.trace.record(stage);
         }
     }

@@ -8,7 +8,9 @@ use super::stamp::CatalogStamp;
 use crate::catalog::{Risk, ToolId};
 use crate::index::Fusion;
 use crate::score::Score;
-use crate::select::{Ineligible, Message, Outcome, Rejected, RuntimeContext, Thresholds};
+use crate::select::{
+    Ineligible, IntentReport, Message, Outcome, Rejected, RuntimeContext, Thresholds,
+};
 use crate::text::TokenCount;
 use crate::working_set::{AdmitReason, Delta, EvictReason, RefuseReason};
 
@@ -132,6 +134,9 @@ pub enum Stage {
     Fusion {
         /// How.
         rule: Fusion,
+        /// What ranked in place of both arms.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        scorer: Option<String>,
         /// Best first.
         scores: Vec<FusedScore>,
     },
@@ -339,6 +344,9 @@ pub struct Intent {
     /// Only tools of this namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
+    /// What intent rules made of the request, when there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<Box<IntentReport>>,
 }
 
 /// Who may use what was applied.

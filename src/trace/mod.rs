@@ -15,7 +15,7 @@
 //!
 //! | `event` | fields |
 //! |---|---|
-//! | `open` | `format`; `level` (`run`, `operator`); `release`; `catalog` {`version`, `digest`, `tools`}; `policy` (below); `model`: fingerprint or null; `rules`: digest of fusion, weights and gate; `options`: session options without the context; `pass_through`; `resume` when the run had begun before its trace |
+//! | `open` | `format`; `level` (`run`, `operator`); `release`; `catalog` {`version`, `digest`, `tools`}; `policy` (below); `model`: fingerprint or null; `rules`: digest of fusion, weights, gate and scorer; `options`: session options without the context; `pass_through`; `resume` when the run had begun before its trace |
 //! | `turn` | `message`; `recent`: [{`role`, `text`}] when the runtime gave it |
 //! | `step` | |
 //! | `find_tool` | `intents`, `names`, `namespace`, `limit` as asked |
@@ -32,11 +32,11 @@
 //! | `event` | fields |
 //! |---|---|
 //! | `refresh` | `catalog`, `policy`, `model`; `added`, `removed`, `changed`: tools as this caller sees them |
-//! | `intent` | `intents`; `recent`: messages looked at; `k`; `namespace` |
+//! | `intent` | `intents`; `recent`: messages looked at; `k`; `namespace`; `report` of intent rules: {`reading`, `plan`, `excluded`, `fallback`, `tokens_saved`} |
 //! | `filter` | `policy`: its version; `eligible`; `excluded`: counts |
 //! | `dense` | `scores`: [{`tool`, `cosine`}], best first; `degraded`: why the model had no say |
 //! | `lexical` | `scores`: [{`tool`, `bm25`, `lexical`, `coverage`, `name_coverage`}], best first |
-//! | `fusion` | `rule`; `scores`: [{`tool`, `score`, `named`, `intent`}], best first |
+//! | `fusion` | `rule`; `scorer` in place of both arms; `scores`: [{`tool`, `score`, `named`, `intent`}], best first |
 //! | `gate` | `outcome` (`found`, `ambiguous` with `tools`, `no-match`, `not-needed`); `thresholds`; `total`: tools that fit; `admitted`: [{`tool`, `risk`, `reaches`}]; `rejected`: [{`tool`, `risk`, `why`, `reaches`, `asked`}] |
 //! | `admission` | `admitted`: [{`tool`, `why`}]; `refused`: [{`tool`, `why`}]; `touched`: `[tool]` |
 //! | `eviction` | `evicted`: [{`tool`, `why`, ...}]; `new_epoch`: whether the cached prefix ended |

@@ -15,7 +15,7 @@ pub(crate) fn of_selection(
     snapshot: &Snapshot,
     request: &SelectRequest,
     selection: &Selection,
-    fusion: Fusion,
+    (fusion, scorer): (Fusion, Option<String>),
     policy: &str,
 ) -> Vec<Stage> {
     let rejected = selection.rejected.iter().map(|(candidate, _)| candidate);
@@ -55,6 +55,7 @@ pub(crate) fn of_selection(
             recent: request.recent.len(),
             k: request.k,
             namespace: request.namespace.clone(),
+            report: selection.intent.clone().map(Box::new),
         }),
         Stage::Filter(Filter {
             policy: policy.to_owned(),
@@ -63,7 +64,7 @@ pub(crate) fn of_selection(
         }),
         Stage::Dense { scores: dense, degraded: selection.degraded.clone() },
         Stage::Lexical { scores: lexical },
-        Stage::Fusion { rule: fusion, scores: fused },
+        Stage::Fusion { rule: fusion, scorer, scores: fused },
         Stage::Gate(Box::new(Gated {
             outcome: selection.outcome.clone(),
             thresholds: selection.thresholds,
