@@ -8,7 +8,9 @@ use super::stamp::CatalogStamp;
 use crate::catalog::{Risk, ToolId};
 use crate::index::Fusion;
 use crate::score::Score;
-use crate::select::{Ineligible, Message, Outcome, Rejected, RuntimeContext, Thresholds};
+use crate::select::{
+    Ineligible, IntentReport, Message, Outcome, Rejected, RuntimeContext, Thresholds,
+};
 use crate::text::TokenCount;
 use crate::working_set::{AdmitReason, Delta, EvictReason, RefuseReason};
 
@@ -339,6 +341,9 @@ pub struct Intent {
     /// Only tools of this namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
+    /// What intent rules made of it; `None` when there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<IntentReport>,
 }
 
 /// Who may use what was applied.

@@ -32,7 +32,7 @@
 //! | `event` | fields |
 //! |---|---|
 //! | `refresh` | `catalog`, `policy`, `model`; `added`, `removed`, `changed`: tools as this caller sees them |
-//! | `intent` | `intents`; `recent`: messages looked at; `k`; `namespace` |
+//! | `intent` | `intents`; `recent`: messages looked at; `k`; `namespace`; `report` of intent rules: {`reading`, `plan`, `excluded`, `fallback`, `tokens_saved`} |
 //! | `filter` | `policy`: its version; `eligible`; `excluded`: counts |
 //! | `dense` | `scores`: [{`tool`, `cosine`}], best first; `degraded`: why the model had no say |
 //! | `lexical` | `scores`: [{`tool`, `bm25`, `lexical`, `coverage`, `name_coverage`}], best first |

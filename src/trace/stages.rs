@@ -55,6 +55,7 @@ pub(crate) fn of_selection(
             recent: request.recent.len(),
             k: request.k,
             namespace: request.namespace.clone(),
+            report: selection.intent.clone(),
         }),
         Stage::Filter(Filter {
             policy: policy.to_owned(),
