@@ -10,7 +10,8 @@ use serde_json::Value;
 use tracing::field::Empty;
 
 use super::{
-    Call, FindReply, FindRequest, RefusalKind, Session, Turn, TurnInput, Verdict, Visible, reach,
+    Call, FindReply, FindRequest, RefusalKind, Session, SessionOptions, Turn, TurnInput, Verdict,
+    Visible, reach,
 };
 use crate::catalog::ToolId;
 use crate::error::{Error, Result};
@@ -125,8 +126,9 @@ impl Session {
             self.index.snapshot.row(id).is_some_and(|row| self.eligible.contains(row))
         };
         state.catalog_version = catalog_version;
-        state.searches.retain(|(_, found)| found.iter().all(may));
         state.briefed.retain(may);
+        // A call may be open on a tool that was taken away since.
+        state.working_set.busy.retain(may);
         let mut pending = self.pending.clone();
         pending.admitted.retain(|(id, _)| may(id));
         pending.evicted.retain(|(id, _)| may(id));
@@ -286,7 +288,13 @@ impl Session {
                 note_turn(&span, turn);
                 self.trace_turn(&mark, turn);
             }
-            Err(error) => self.trace_failure(error),
+            Err(error) => {
+                self.trace_failure(error);
+                if self.trace.is_on() {
+                    // A refresh that was seen shows with the next turn.
+                    self.trace_pending(&mark);
+                }
+            }
         }
         self.trace.flush();
         result
@@ -427,7 +435,8 @@ impl Session {
         // First the new facts on the catalog last spoken of, then a newer one, if there is one.
         if let Some(world) = self.trace.world().cloned() {
             let snapshot = &world.index.snapshot;
-            let eligible = Eligible::of(snapshot, &context);
+            let then = SessionOptions { context: context.clone(), ..self.options.clone() };
+            let eligible = reach(&world.index, &then);
             let (options, level) = (self.trace.options(), self.trace.level());
             let policy = policy_stamp(snapshot, &eligible, &context, options, level);
             self.trace.record(Stage::Context { policy: policy.clone() });

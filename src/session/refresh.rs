@@ -60,7 +60,10 @@ impl Session {
         if self.visible_ids().iter().any(changed) {
             self.set.begin_epoch(&mut delta);
         }
-        self.briefed.retain(|id| old.snapshot.get(id) == index.snapshot.get(id));
+        let may = |id: &ToolId| cost(&index, &eligible, id).is_some();
+        self.briefed.retain(|id| may(id) && old.snapshot.get(id) == index.snapshot.get(id));
+        // What found a tool that is gone would find something else now.
+        self.searches.retain(|(_, found)| found.iter().all(may));
         delta
     }
 

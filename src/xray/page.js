@@ -79,7 +79,7 @@ function ingest(e) {
     case "turn": run.requests += 1; turn.counted = false; break;
     case "step": run.requests += 1; turn.counted = false; say("step", "the model goes on after tools answered"); break;
     case "intent":
-      turn.rankings.push({ intents: list(e.intents), k: e.k, namespace: e.namespace, search: turn.searching === true, rows: new Map() });
+      turn.rankings.push({ report: e.report, intents: list(e.intents), k: e.k, namespace: e.namespace, search: turn.searching === true, rows: new Map() });
       break;
     case "filter": if (ranking) ranking.filter = e; break;
     case "dense":
@@ -410,6 +410,7 @@ function ranking(r) {
     h("span", {}, `at most ${plural(r.k, "tool")}${r.namespace ? ` of ${r.namespace}` : ""}`),
     ["read", "write", "destructive", "coverage"].filter((key) => Number.isFinite(asked[key])).length
       ? h("span", {}, asked.by === "words" ? "gate by words: " : "gate by cosine: ", ["read", "write", "destructive"].filter((key) => Number.isFinite(asked[key])).map((key) => `${key} ${asked[key].toFixed(2)}`).join(", "), Number.isFinite(asked.coverage) ? ` or ${Math.round(asked.coverage * 100)} % of the words` : "") : null,
+    r.report ? h("span", {}, readAs(r.report)) : null,
     r.degraded ? h("span", { class: "out" }, `words only: ${r.degraded}`) : null,
   ];
   const heading = h("h3", {}, r.search ? "Search: " : "Request: ", r.intents.map((text, i) => [i ? " / " : "", h("span", { class: "quote" }, clip(text, 140))]));
@@ -419,12 +420,17 @@ function ranking(r) {
       h("tbody", {}, ordered.map((c) => candidate(c, asked))))
       : h("p", { class: "muted" }, "No tool has a word or a meaning in common with it."));
 }
+function readAs(report) {
+  const { reading = {}, plan } = report;
+  const kind = `read as ${word({}, reading.complexity)}, ${word({}, reading.intent)}: ${list(reading.reasons).join("; ")}`;
+  return plan ? `${kind}; ${plan.tools === 0 ? "no tool is needed" : `at most ${plural(plan.tools, "tool")}`}, ${plural(list(report.excluded).length, "tool")} left out, ${int(report.tokens_saved)} tokens saved` : kind;
+}
 function candidate(c, asked) {
   // Words are judged on a scale to 3, cosines on one to 1.
   const scale = asked.by === "words" ? 3 : 1;
   const cosine = Number.isFinite(c.cosine);
   const verdict = c.fits ? h("span", { class: "in" }, c.named ? "named, let in" : "let in")
-    : h("span", { class: "muted" }, word({ "below-threshold": "kept out", "no-score": "no score" }, c.why));
+    : h("span", { class: "muted" }, word({ "below-threshold": "kept out", "below-ratio": "far behind the best" }, c.why));
   return h("tr", { class: c.fits ? null : "rejected" },
     h("td", { class: "tool" }, h("span", { class: "id" }, short(c.id)), c.risk && c.risk !== "read" ? h("span", { class: "risk" }, ` ${c.risk}`) : null),
     h("td", { class: "dense" }, h("div", { class: "bar-line" }, bar(cosine ? c.cosine : 0), h("span", { class: "figure num" }, cosine ? c.cosine.toFixed(2) : "none"))),

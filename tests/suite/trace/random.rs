@@ -26,7 +26,8 @@ enum Act {
     Refresh(usize),
 }
 
-const WORDS: [&str; 6] = [
+const WORDS: [&str; 7] = [
+    "what is a restaurant?",
     "send the invoice to the customer",
     "yes, do it",
     "delete the old rows of the table",
@@ -128,18 +129,18 @@ proptest! {
         first in 0..CONTEXTS,
         immediate in any::<bool>(),
         operator in any::<bool>(),
+        whole in prop::sample::select(vec![0_usize, 3, 7]),
+        rules in any::<bool>(),
     ) {
         let timing = if immediate { Timing::Immediate } else { Timing::Epoch };
-        let options =
-            SessionOptions::default().limit(3).retrieve(2).stale_after(1).timing(timing).pass_through(0);
+        let mut options =
+            SessionOptions::default().limit(3).retrieve(2).stale_after(1).timing(timing).pass_through(whole);
+        if rules {
+            options = options.intent(IntentRules::english());
+        }
         let engine = small(0);
         let mut run = engine.session(options.context(context(first))).unwrap();
-        // What happens before the trace begins is in its state. Contexts do not change there: that
-        // may leave a search behind that names what is hidden now.
-        let before: Vec<Act> = before
-            .into_iter()
-            .filter(|act| !matches!(act, Act::Context(_)))
-            .collect();
+        // What happens before the trace begins is in its state.
         perform(&engine, &mut run, &before);
         // The run has to have seen the catalog of now.
         run.step();
