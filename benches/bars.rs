@@ -13,6 +13,10 @@ use anyhow::{Result, bail, ensure};
 use ndarray::{Array1, Array2};
 use toolrack::{Embedder as _, Engine, SelectRequest, SessionOptions, StaticEmbedder, openai};
 
+/// The folder of the tuned MiniLM.
+#[cfg(feature = "onnx")]
+const MINILM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/models/minilm-tuned");
+
 /// Median of the times of `runs` calls, in microseconds, after a tenth of them to warm up.
 fn median_us(runs: usize, mut call: impl FnMut()) -> f64 {
     (0..runs.div_ceil(10)).for_each(|_| call());
@@ -145,7 +149,7 @@ fn onnx(
     embed: f64,
     note: &mut impl FnMut(&'static str, f64, &'static str, Option<(f64, bool)>),
 ) -> Result<()> {
-    let model = match toolrack::OnnxEmbedder::open(common::MINILM) {
+    let model = match toolrack::OnnxEmbedder::open(MINILM) {
         Ok(model) => model,
         Err(error) if std::env::var_os("TOOLRACK_REQUIRE_ONNX").is_some() => {
             return Err(error.into());

@@ -5,6 +5,8 @@
 //! answers at all. `--catalog FILE --only SERVER` lists the tools of one server of a file of JSON lines
 //! instead.
 
+#![allow(clippy::expect_used)]
+
 use std::io::{BufRead, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -220,6 +222,13 @@ impl Server {
             "slow" => {
                 std::thread::sleep(Duration::from_millis(number("ms")));
                 text("slow".to_owned())
+            }
+            // What a server should not do.
+            "echo" if arguments["tell"] == true => {
+                let secret = std::env::var("SECRET").unwrap_or_default();
+                eprintln!("my secret is {secret}");
+                println!("my secret is {secret}");
+                text("told".to_owned())
             }
             "pid" => text(std::process::id().to_string()),
             "listings" => text(self.listings.load(Ordering::SeqCst).to_string()),

@@ -4,10 +4,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
+use tracing::field::Empty;
 
 use crate::catalog::{
     Catalog, CatalogDiff, Snapshot, SourceUpdate, ToolId, TrustPolicy, accepting,
 };
+use crate::digest::sha256_hex;
 use crate::embed::{Embedder, Progress, StaticEmbedder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{BuildReport, Fusion, IndexParts, ToolIndex, VectorCache};
@@ -82,7 +84,6 @@ impl EngineBuilder {
     /// Ranks by words alone, without a model.
     pub fn without_embedder(mut self) -> Self {
         self.embedder = None;
-        self.rules.fusion = Fusion::LexicalOnly;
         self
     }
 
@@ -258,16 +259,10 @@ impl Engine {
     /// [`ErrorKind::InvalidSetting`] for a request without or with too many intents,
     /// [`ErrorKind::LexicalIndex`]. A failing model is no error: the selection is marked degraded.
     pub fn select(&self, request: &SelectRequest) -> Result<Selection> {
-        self.select_in(&self.index(), request)
-    }
-
-    pub(crate) fn select_in(
-        &self,
-        index: &ToolIndex,
-        request: &SelectRequest,
-    ) -> Result<Selection> {
-        let eligible = Eligible::of(&index.snapshot, &request.context);
-        self.select_among(index, request, &eligible)
+        let index = self.index();
+        let eligible = tracing::trace_span!("filter")
+            .in_scope(|| Eligible::of(&index.snapshot, &request.context));
+        self.select_among(&index, request, &eligible)
     }
 
     /// Like [`select`](Self::select) among `eligible` rows, in place of the request's context.
@@ -278,21 +273,32 @@ impl Engine {
         eligible: &Eligible,
     ) -> Result<Selection> {
         request.validate()?;
-        let mut eligible = eligible.clone();
-        if let Some(namespace) = &request.namespace {
-            eligible = eligible.and(&index.snapshot, |tool| tool.namespace() == namespace);
-        }
+        let span = tracing::debug_span!(
+            "select",
+            k = request.k,
+            intents = request.intents.len(),
+            eligible = Empty,
+            candidates = Empty,
+            degraded = Empty
+        )
+        .entered();
+        let in_namespace = within_namespace(index, request, eligible);
+        let eligible = in_namespace.as_ref().unwrap_or(eligible);
         let ranker = self.ranker(index);
-        let mut selection = match &request.intent_rules {
-            Some(rules) => planned::select(&ranker, request, &eligible, rules)?,
-            None => ranker.select(request, &eligible)?,
-        };
+        let mut selection =
+            tracing::trace_span!("rank").in_scope(|| match &request.intent_rules {
+                Some(rules) => planned::select(&ranker, request, eligible, rules),
+                None => ranker.select(request, eligible),
+            })?;
         if request.fallback == Fallback::Aliases {
-            fallback::by_aliases(&ranker, request, &eligible, &mut selection);
+            fallback::by_aliases(&ranker, request, eligible, &mut selection);
         }
         refine::drop_below_ratio(&mut selection, request.min_score_ratio);
-        selection.tokens = figures(index, &selection, &eligible);
-        if selection.degraded.is_none() && !index.is_complete() {
+        selection.tokens = figures(index, &selection, eligible);
+        span.record("eligible", selection.eligible);
+        span.record("candidates", selection.candidates.len());
+        span.record("degraded", selection.is_degraded());
+        if index.can_be_completed() {
             self.complete(index);
         }
         Ok(selection)
@@ -307,6 +313,7 @@ impl Engine {
         request.validate()?;
         let index = self.index();
         let eligible = Eligible::of(&index.snapshot, &request.context);
+        let eligible = within_namespace(&index, request, &eligible).unwrap_or(eligible);
         let row =
             index.snapshot.row(id).filter(|&row| eligible.contains(row)).ok_or_else(|| {
                 Error::new(
@@ -327,7 +334,7 @@ impl Engine {
                 rejected: place.and_then(|place| ranking.ranked[place].rejected),
                 lexical_weight: self.lexical_weight(&index),
                 fusion: self.fusion,
-                scorer: self.scorer.as_ref().map(|scorer| scorer.name()),
+                scorer: self.scorer_name(),
                 degraded: ranking.degraded,
             };
             let better = best.as_ref().is_none_or(|best| match (explanation.rank, best.rank) {
@@ -435,11 +442,30 @@ impl Engine {
     /// # Errors
     /// As [`refresh`](Self::refresh).
     pub fn refresh_all(&self, updates: Vec<(String, SourceUpdate)>) -> Result<CatalogDiff> {
+        let span = tracing::debug_span!(
+            "refresh",
+            sources = updates.len(),
+            version = Empty,
+            added = Empty,
+            removed = Empty,
+            changed = Empty
+        )
+        .entered();
         let _writing = self.writing();
-        self.shared.catalog.refresh_with(updates, |snapshot, _| {
+        let diff = self.shared.catalog.refresh_with(updates, |snapshot, _| {
             let embedder = self.index().embedder.clone();
             self.publish(Arc::clone(snapshot), embedder, &mut |_| {})
-        })
+        })?;
+        // The catalog may have been refreshed past the engine before.
+        let (snapshot, index) = (self.shared.catalog.snapshot(), self.index());
+        if !Arc::ptr_eq(&snapshot, &index.snapshot) {
+            self.publish(snapshot, index.embedder.clone(), &mut |_| {})?;
+        }
+        span.record("version", diff.version);
+        span.record("added", diff.added.len());
+        span.record("removed", diff.removed.len());
+        span.record("changed", diff.changed.len());
+        Ok(diff)
     }
 
     /// Changes what the catalog takes from its sources, and indexes the change in the same step.
@@ -534,6 +560,28 @@ impl Engine {
         }
     }
 
+    /// How both arms' scores become one.
+    pub(crate) fn fusion(&self) -> Fusion {
+        self.fusion
+    }
+
+    /// What ranks in place of both arms.
+    pub(crate) fn scorer_name(&self) -> Option<String> {
+        self.scorer.as_ref().map(|scorer| scorer.name())
+    }
+
+    /// Digest of the settings that decide how tools are ranked and judged.
+    pub(crate) fn rules_digest(&self) -> String {
+        let rules = &self.shared.rules;
+        let settings = serde_json::to_string(&(self.fusion, rules.weights, &rules.gate));
+        // Plain data always has a JSON form.
+        let mut settings = settings.unwrap_or_default();
+        settings.extend(self.scorer_name());
+        let mut digest = sha256_hex(settings);
+        digest.truncate(16);
+        digest
+    }
+
     fn writing(&self) -> std::sync::MutexGuard<'_, ()> {
         // A panic of another writer left the old index in place, which is a good one.
         self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner)
@@ -577,9 +625,22 @@ impl Engine {
         if !std::ptr::eq(&*index, seen) || index.is_complete() {
             return;
         }
+        let next = self.build(Arc::clone(&index.snapshot), index.embedder.clone(), &mut |_| {});
         // What fails here was degraded before and is so still.
-        let _ = self.publish(Arc::clone(&index.snapshot), index.embedder.clone(), &mut |_| {});
+        if let Ok(next) = next {
+            self.shared.index.store(Arc::new(next.after(&index)));
+        }
     }
+}
+
+/// The eligible rows of the request's namespace; `None` when it names none.
+fn within_namespace(
+    index: &ToolIndex,
+    request: &SelectRequest,
+    eligible: &Eligible,
+) -> Option<Eligible> {
+    let namespace = request.namespace.as_ref()?;
+    Some(eligible.and(&index.snapshot, |tool| tool.namespace() == namespace))
 }
 
 impl fmt::Debug for Engine {

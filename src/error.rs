@@ -55,6 +55,8 @@ pub enum ErrorKind {
     DimensionMismatch,
     /// Vectors, an index or a state were made by another model or revision.
     ModelMismatch,
+    /// A trace was recorded over another catalog.
+    CatalogMismatch,
     /// An embedder failed, or gave a zero or non-finite vector.
     Embedder,
     /// A model file is missing, damaged or of an unexpected form.

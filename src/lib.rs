@@ -48,12 +48,14 @@
 //!   executor; a [`Calibration`] fits the gate to a model.
 //! - A [`Session`] is one run: its [`WorkingSet`], its turns, `find_tool`, and the gate before
 //!   execution.
+//! - A [`trace`] tells what a run did, stage by stage; [`Engine::replay`] runs it again to the same
+//!   bytes, [`xray`] shows it, and a [`Shadow`] keeps a working set beside a list of the caller's own.
 //! - The adapters [`openai`], [`anthropic`], [`mcp`] and [`gemini`] render what is visible as a
 //!   [`ToolList`] and read the model's calls; `rig` (a feature) puts it all behind a rig agent.
 //!
 //! # Flow of data
-//! catalog → text → embed | lexical → index → select → working set → session → adapters. Imports
-//! point that way only.
+//! catalog → text → embed | lexical → index → select → working set → trace → session → adapters |
+//! xray. Imports point that way only.
 
 #![cfg_attr(
     test,
@@ -79,7 +81,9 @@ mod select;
 mod selector;
 mod session;
 mod text;
+pub mod trace;
 mod working_set;
+pub mod xray;
 
 #[cfg(feature = "rig")]
 pub use adapters::rig;
@@ -114,9 +118,10 @@ pub use selector::{
     LabelledQuery, PickReason, Picked, PickedTool, Pins, RecallRow, RecallTable, Selector,
 };
 pub use session::{
-    AsyncSession, Authorized, Call, Definition, Entry, FIND_TOOL, FindReply, FindRequest,
-    FindStatus, FoundTool, MetaTool, Refusal, RefusalKind, RestoreReport, Session, SessionOptions,
-    SessionState, Turn, TurnInput, Verdict, Visible,
+    AsyncSession, Authorized, Call, Definition, Difference, Entry, FIND_TOOL, FindReply,
+    FindRequest, FindStatus, FoundTool, MetaTool, MissedCall, Refusal, RefusalKind, Replay,
+    ReplayReport, RestoreReport, Session, SessionOptions, SessionState, Shadow, ShadowReport, Turn,
+    TurnInput, Verdict, Visible,
 };
 #[cfg(feature = "tiktoken")]
 pub use text::TiktokenCounter;

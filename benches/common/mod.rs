@@ -31,10 +31,6 @@ pub(crate) fn catalog(n: usize) -> Result<Catalog> {
 pub(crate) const REQUEST: &str =
     "please list all of the invoices that we issued to our customers in the last month";
 
-/// The folder of the tuned MiniLM.
-#[cfg(feature = "onnx")]
-pub(crate) const MINILM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/models/minilm-tuned");
-
 /// Fails unless `names` has `name` among its first ten.
 pub(crate) fn assert_found<'a>(names: impl Iterator<Item = &'a str>, name: &str) -> Result<()> {
     names.take(10).find(|found| *found == name).map(|_| ()).with_context(|| {

@@ -165,7 +165,8 @@ impl Catalog {
     /// [`Engine::refresh`](crate::Engine::refresh) to do both in one step.
     ///
     /// # Errors
-    /// [`ErrorKind::IncompleteListing`] or [`ErrorKind::DuplicateTool`]; nothing has changed then.
+    /// [`ErrorKind::IncompleteListing`], [`ErrorKind::DuplicateTool`], or [`ErrorKind::InvalidTool`]
+    /// when there are definitions and none can be read; nothing has changed then.
     pub fn refresh(
         &self,
         source: impl Into<String>,
@@ -177,7 +178,8 @@ impl Catalog {
     /// Takes in the state of several sources in one version step.
     ///
     /// # Errors
-    /// As [`refresh`](Self::refresh); nothing has changed then, in any source.
+    /// As [`refresh`](Self::refresh), and [`ErrorKind::InvalidSetting`] when a source is named twice;
+    /// nothing has changed then, in any source.
     pub fn refresh_all(&self, updates: Vec<(String, SourceUpdate)>) -> Result<CatalogDiff> {
         self.refresh_with(updates, |_, _| Ok(()))
     }

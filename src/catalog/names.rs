@@ -1,12 +1,20 @@
 //! From what somebody wrote to the tools it names.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::provider_name::{hashed, provider_name};
-use super::tool::Tool;
+use super::provider_name::{hashed, provider_name, rehashed};
+use super::tool::{Tool, ToolId};
 
 /// Characters at which a name may be cut to its end: `crm_list_deals` is also `list_deals`.
 const JOINTS: [char; 5] = ['_', '-', '.', '/', ':'];
+
+/// The longest written name in bytes that is looked for in a text, or found by its end.
+///
+/// A bound for what one name can cost: without it a name of a hundred thousand joints would be
+/// indexed a hundred thousand times.
+const MAX_WRITTEN: usize = 256;
+/// How many bytes of a text are searched for names.
+const MAX_TEXT: usize = 64 * 1024;
 
 /// Look-ups from written names to the rows of one snapshot.
 #[derive(Debug, Default)]
@@ -17,8 +25,9 @@ pub(crate) struct Names {
     by_id: HashMap<String, usize>,
     by_name: HashMap<String, Vec<usize>>,
     by_suffix: HashMap<String, Vec<usize>>,
-    /// Words in the longest name, so that a search for names in a text knows where to stop.
-    longest: usize,
+    /// First word of each name of several words -> words in the longest such name, so that a search
+    /// for names in a text knows where to begin and to stop.
+    by_first_word: HashMap<String, usize>,
 }
 
 /// Rows that a request names verbatim.
@@ -37,21 +46,40 @@ impl Names {
             let id = tool.id();
             let mut provider = provider_name(id);
             if names.by_provider.contains_key(&provider) {
-                provider = hashed(id);
+                provider = names.spare_name(id);
             }
             names.by_provider.insert(provider.clone(), row);
             names.provider.push(provider);
             names.by_id.insert(id.to_string(), row);
             names.by_name.entry(id.name().to_owned()).or_default().push(row);
-            names.longest = names.longest.max(id.name().split_whitespace().count());
+            let mut words = id.name().split_whitespace();
+            if let Some(first) = words.next()
+                && id.name().len() <= MAX_WRITTEN
+            {
+                let longest = names.by_first_word.entry(strip(first).to_owned()).or_default();
+                *longest = (*longest).max(1 + words.count());
+            }
             for (at, joint) in id.name().match_indices(JOINTS) {
                 let suffix = &id.name()[at + joint.len()..];
-                if !suffix.is_empty() {
+                if (1..=MAX_WRITTEN).contains(&suffix.len()) {
                     names.by_suffix.entry(suffix.to_owned()).or_default().push(row);
                 }
             }
         }
         names
+    }
+
+    /// A name with a hash tail that no tool has.
+    pub(crate) fn spare_name(&self, id: &ToolId) -> String {
+        let mut name = hashed(id);
+        // Somebody may have named a tool like another one's form with a hash tail.
+        for attempt in 1_u64.. {
+            if !self.by_provider.contains_key(&name) {
+                break;
+            }
+            name = rehashed(id, attempt);
+        }
+        name
     }
 
     pub(crate) fn provider_name(&self, row: usize) -> &str {
@@ -81,7 +109,8 @@ impl Names {
         suffix.iter().copied().filter(|&row| eligible(row)).collect()
     }
 
-    fn exact(&self, written: &str, eligible: &dyn Fn(usize) -> bool) -> Vec<usize> {
+    /// The eligible rows whose id, provider name or whole name is `written`.
+    pub(crate) fn exact(&self, written: &str, eligible: &dyn Fn(usize) -> bool) -> Vec<usize> {
         if let Some(row) = self.by_id.get(written).copied().filter(|&row| eligible(row)) {
             return vec![row];
         }
@@ -103,33 +132,36 @@ impl Names {
     /// a name as a whole always counts.
     pub(crate) fn mentions(&self, text: &str, eligible: &dyn Fn(usize) -> bool) -> Mentions {
         let mut found = Mentions::default();
+        let mut taken: HashSet<usize> = HashSet::new();
         let mut add = |rows: Vec<usize>| {
             found.ambiguous |= rows.len() > 1;
-            for row in rows {
-                if !found.rows.contains(&row) {
-                    found.rows.push(row);
-                }
-            }
+            found.rows.extend(rows.into_iter().filter(|&row| taken.insert(row)));
         };
-        let text = text.trim();
+        let text = text[..text.floor_char_boundary(MAX_TEXT)].trim();
         // No name is longer than a few hundred bytes; do not hash a megabyte to learn that.
-        if text.len() <= 512 {
+        if text.len() <= 2 * MAX_WRITTEN {
             add(self.exact(strip(text), eligible));
         }
+        // A word that is written a thousand times is looked up once.
+        let mut seen: HashSet<&str> = HashSet::new();
         let words: Vec<&str> =
             text.split([' ', '\n', '\t', '\r', ',', ';']).filter(|word| !word.is_empty()).collect();
         for (start, word) in words.iter().enumerate() {
             let bare = strip(word);
-            if bare.len() > 256 {
+            if bare.len() > MAX_WRITTEN {
                 continue;
             }
-            if looks_like_identifier(bare) || word.contains('`') {
+            if (looks_like_identifier(bare) || word.contains('`')) && seen.insert(bare) {
                 let rows = self.exact(bare, eligible);
                 let two_words = bare.split(JOINTS).filter(|part| !part.is_empty()).count() > 1;
                 add(if rows.is_empty() && two_words { self.resolve(bare, eligible) } else { rows });
             }
-            for end in start + 2..=(start + self.longest).min(words.len()) {
+            let longest = self.by_first_word.get(bare).copied().unwrap_or_default();
+            for end in start + 2..=(start + longest).min(words.len()) {
                 let window = words[start..end].join(" ");
+                if window.len() > 2 * MAX_WRITTEN {
+                    break;
+                }
                 add(self.exact(strip(&window), eligible));
             }
         }

@@ -29,9 +29,10 @@ impl Risk {
 ///
 /// Every condition has to hold for a tool to be eligible; what a caller brings is its
 /// [`RuntimeContext`](crate::RuntimeContext). An unknown fact (no stage, no environment) meets no
-/// restriction that asks for one.
+/// restriction that asks for one. A stored policy with a field that is not one of these is refused: a
+/// misspelt restriction must not become none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ToolPolicy {
     /// `false` takes the tool out for everybody.

@@ -25,13 +25,22 @@ pub(crate) fn provider_name(id: &ToolId) -> String {
 
 /// The form with a hash tail, for an id whose plain form another id already has.
 pub(crate) fn hashed(id: &ToolId) -> String {
+    with_tail(id, &id.to_string())
+}
+
+/// A further form with a hash tail, for an id whose first one another id already has.
+pub(crate) fn rehashed(id: &ToolId, attempt: u64) -> String {
+    with_tail(id, &format!("{id}\0{attempt}"))
+}
+
+fn with_tail(id: &ToolId, hashed: &str) -> String {
     let mut safe: String =
         whole(id).chars().map(|c| if c.is_ascii() && is_safe(c as u8) { c } else { '_' }).collect();
     safe.truncate(MAX_PROVIDER_NAME - TAIL - 1);
     // A name of nothing but replaced characters says nothing: begin it with a word.
     let stem = safe.trim_matches('_');
     let stem = if stem.is_empty() { "tool" } else { stem };
-    format!("{stem}_{}", &sha256_hex(id.to_string())[..TAIL])
+    format!("{stem}_{}", &sha256_hex(hashed)[..TAIL])
 }
 
 fn whole(id: &ToolId) -> String {

@@ -67,10 +67,13 @@ impl RawObject {
         match self.get(key) {
             None => Ok(None),
             Some(raw) => serde_json::from_str(raw.get()).map_err(|_| {
-                Error::new(
-                    ErrorKind::InvalidTool,
-                    format!("field '{key}' is {}, not {expected}", describe(raw.get())),
-                )
+                let found = describe(raw.get());
+                let message = if found == expected {
+                    format!("field '{key}' has an escape that is no character: mend its text")
+                } else {
+                    format!("field '{key}' is {found}, not {expected}: give {expected}")
+                };
+                Error::new(ErrorKind::InvalidTool, message)
             }),
         }
     }

@@ -65,14 +65,31 @@ pub(super) fn next(
     // Source -> what it lists now; `None` for a source that was removed.
     let mut listed: BTreeMap<Arc<str>, Option<Listing>> = BTreeMap::new();
 
+    let mut named: HashSet<Arc<str>> = HashSet::new();
     for (name, update) in updates {
         let name: Arc<str> = name.into();
+        if !named.insert(Arc::clone(&name)) {
+            return Err(Error::new(
+                ErrorKind::InvalidSetting,
+                format!("source '{name}' is in one refresh twice: give one update a source"),
+            ));
+        }
         match update {
             SourceUpdate::Listed(listing) => {
                 if let Some(reason) = &listing.incomplete {
                     return Err(Error::new(
                         ErrorKind::IncompleteListing,
                         format!("source '{name}' was not listed to its end: {reason}"),
+                    ));
+                }
+                if let (true, Some(first)) = (listing.is_unreadable(), listing.problems.first()) {
+                    return Err(Error::new(
+                        ErrorKind::InvalidTool,
+                        format!(
+                            "source '{name}' lists {} definitions and none can be read, the first \
+                             because {first}",
+                            listing.problems.len()
+                        ),
                     ));
                 }
                 let problems: Vec<String> =
@@ -93,14 +110,7 @@ pub(super) fn next(
                 } else {
                     builtins.insert(Arc::clone(&name), listing.builtins.clone());
                 }
-                if listed.insert(Arc::clone(&name), Some(listing)).is_some() {
-                    return Err(Error::new(
-                        ErrorKind::InvalidSetting,
-                        format!(
-                            "source '{name}' is in one refresh twice: give one update a source"
-                        ),
-                    ));
-                }
+                listed.insert(Arc::clone(&name), Some(listing));
             }
             SourceUpdate::Unreachable(reason) => {
                 diff.stale.push(name.to_string());
@@ -159,7 +169,7 @@ fn merge(old: &Snapshot, listed: BTreeMap<Arc<str>, Option<Listing>>) -> Vec<Ent
         .collect();
     let mut fresh: HashMap<(Arc<str>, ToolId), Vec<Entry>> = HashMap::new();
     let mut order: Vec<(Arc<str>, ToolId)> = Vec::new();
-    let touched: std::collections::HashSet<Arc<str>> = listed.keys().cloned().collect();
+    let touched: HashSet<Arc<str>> = listed.keys().cloned().collect();
     for (source, listing) in listed {
         for located in listing.into_iter().flat_map(|listing| listing.tools) {
             let key = (Arc::clone(&source), located.tool.id().clone());

@@ -110,8 +110,9 @@ impl<'de> Deserialize<'de> for ToolId {
 /// [`Reader`](crate::Reader) or build them; a tool is immutable, and clones share its text.
 ///
 /// With serde it is written in this project's own form (`name`, `namespace`, `description`,
-/// `parameters`, ... and every field that was not understood, as it came); only `serde_json` can
-/// carry the parameters' bytes.
+/// `parameters`, ... and every field that was not understood, as it came; one that has a meaning here
+/// but not where it was read goes under `foreign`); only `serde_json` can carry the parameters'
+/// bytes.
 ///
 /// # Example: building a tool
 /// ```
@@ -142,6 +143,8 @@ struct Definition {
     aliases: Vec<String>,
     tags: Vec<String>,
     policy: ToolPolicy,
+    /// Whether the policy's source is merely where the tool was listed.
+    source_is_default: bool,
     states_risk: bool,
     original: Option<Original>,
     content_hash: String,
@@ -256,6 +259,7 @@ impl Tool {
             aliases: definition.aliases.clone(),
             tags: definition.tags.clone(),
             policy,
+            source_is_default: true,
             states_risk: definition.states_risk,
             original: definition.original.clone(),
             content_hash: definition.content_hash.clone(),
@@ -292,16 +296,27 @@ impl Tool {
                 object.push(key, raw(list)?);
             }
         }
-        if tool.policy != ToolPolicy::default() {
-            object.push("policy", raw(&tool.policy)?);
+        let mut policy = tool.policy.clone();
+        if tool.source_is_default {
+            policy.source = None;
         }
-        if tool.states_risk && tool.policy.risk == Risk::default() {
-            object.push("risk", raw(&tool.policy.risk)?);
+        if policy != ToolPolicy::default() {
+            object.push("policy", raw(&policy)?);
         }
-        if let Some(original) = &tool.original {
-            for (key, value) in original.unknown() {
-                object.push(key, Arc::clone(value));
-            }
+        if tool.states_risk && policy.risk == Risk::default() {
+            object.push("risk", raw(&policy.risk)?);
+        }
+        let Some(original) = &tool.original else { return Ok(object) };
+        let mut foreign = RawObject::default();
+        for (key, value) in original.unknown() {
+            // What another format put under one of our names must not become our meaning of it: a
+            // server's "risk" or "scopes" is no policy.
+            let ours = original.shape != Shape::Native && native::KNOWN.contains(&key);
+            let target = if ours { &mut foreign } else { &mut object };
+            target.push(key, Arc::clone(value));
+        }
+        if foreign.len() > 0 {
+            object.push("foreign", raw(&foreign)?);
         }
         Ok(object)
     }
@@ -458,6 +473,7 @@ impl ToolBuilder {
             aliases: self.aliases,
             tags: self.tags,
             policy: self.policy,
+            source_is_default: false,
             states_risk: self.states_risk,
             original: self.original,
             content_hash: String::new(),

@@ -1,5 +1,7 @@
 //! What was typed, not yet what it means.
 
+#[cfg(feature = "gateway")]
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
@@ -11,8 +13,9 @@ const EXIT_CODES: &str = "Exit codes:\n  \
     1  done, and the answer is no: nothing fits, a check failed, lint found something\n  \
     2  not done: wrong arguments, or a file, model or catalog that cannot be read\n\n\
     CATALOG is a file in any format (MCP tools/list, OpenAI, Anthropic, Gemini, JSON, JSONL), a\n\
-    folder of such files, or - for standard input; several are taken together. Without one, the\n\
-    configuration's is used.";
+    folder of such files, or - for standard input; several are taken together. With the feature\n\
+    gateway it may also be an MCP client's configuration, whose servers are asked. Without one,\n\
+    the configuration's is used.";
 
 /// Find the few tools that a request needs, and measure how well that works.
 #[derive(Debug, Parser)]
@@ -46,6 +49,9 @@ pub(crate) enum Sub {
     Tune(TuneArgs),
     /// Print all settings with their defaults, or check a file
     Config(ConfigArgs),
+    /// Serve an MCP client the tools of many MCP servers
+    #[cfg(feature = "gateway")]
+    Serve(ServeArgs),
     /// Write completions for a shell
     Completions {
         /// Which shell
@@ -205,6 +211,55 @@ pub(crate) struct ConfigArgs {
     /// Check this file; the one of --config, or toolrack.toml, when none is given
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub check: Option<Option<PathBuf>>,
+}
+
+#[cfg(feature = "gateway")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModeArg {
+    /// By the client's name
+    Auto,
+    /// Core and found tools in the list, changes announced
+    List,
+    /// Always the same list: the prompt cache stays warm
+    Bridge,
+}
+
+/// What `toolrack serve` prints at the end of its help.
+#[cfg(feature = "gateway")]
+const SERVE_HELP: &str = "--config names the servers: the file of your MCP client (an object\n\
+    mcpServers), or a toolrack.toml with a table [gateway].\n\n\
+    Standard output belongs to the protocol; what happens is told on standard error, as much as\n\
+    the variable TOOLRACK_LOG asks for (error, warn, info, debug). With the feature otel, spans go\n\
+    to OTEL_EXPORTER_OTLP_ENDPOINT when that is set.";
+
+#[cfg(feature = "gateway")]
+#[derive(Debug, ClapArgs)]
+#[command(after_help = SERVE_HELP)]
+pub(crate) struct ServeArgs {
+    /// Serve streamable HTTP at /mcp here, in place of standard input and output
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    pub http: Option<SocketAddr>,
+    /// How tools are offered; as the settings say, else by the client's name
+    #[arg(long, value_enum)]
+    pub mode: Option<ModeArg>,
+    /// Serve the live X-ray page here
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    pub xray: Option<SocketAddr>,
+    /// Serve figures for Prometheus at /metrics here
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    pub metrics: Option<SocketAddr>,
+    /// Keep sessions in this file over a restart
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
+    /// Let in who has one of the bearer tokens in this file; needed beyond this machine
+    #[arg(long, value_name = "FILE")]
+    pub tokens: Option<PathBuf>,
+}
+
+#[cfg(feature = "gateway")]
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let example = "write an address like 127.0.0.1:8080, or a port";
+    toolrack::gateway::address(text).ok_or_else(|| example.to_owned())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

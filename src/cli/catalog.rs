@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use toolrack::{Catalog, Reader, SourceUpdate, Tool};
+use toolrack::{Catalog, Listing, Reader, SourceUpdate, Tool};
 
 use super::output::Output;
 
@@ -21,7 +21,7 @@ enum Source {
 ///
 /// Tools of a file in a folder that name no namespace get the file's name as one, when several files
 /// are read: the same tool name in two files is then no collision.
-pub(crate) fn read(sources: &[String]) -> anyhow::Result<Catalog> {
+pub(crate) fn read(sources: &[String], output: &Output) -> anyhow::Result<Catalog> {
     let mut found = Vec::new();
     for source in sources {
         found.extend(resolve(source)?);
@@ -43,7 +43,9 @@ pub(crate) fn read(sources: &[String]) -> anyhow::Result<Catalog> {
                 }
                 (path.display().to_string(), reader.read(path)?)
             }
-            Source::McpConfig(path) => return mcp_servers(path),
+            Source::McpConfig(path) => {
+                (path.display().to_string(), Listing::from_tools(mcp_servers(path, output)?))
+            }
         });
     }
     if !several && let Some((name, listing)) = listings.pop() {
@@ -58,13 +60,31 @@ pub(crate) fn read(sources: &[String]) -> anyhow::Result<Catalog> {
     Ok(catalog)
 }
 
-/// What to do with a configuration that names servers: the gateway would ask them.
-fn mcp_servers(path: &Path) -> anyhow::Result<Catalog> {
+/// The tools of the servers that a configuration names, which are asked for them.
+#[cfg(feature = "gateway")]
+fn mcp_servers(path: &Path, output: &Output) -> anyhow::Result<Vec<Tool>> {
+    let config = toolrack::gateway::Config::read(path)?;
+    let runtime = tokio::runtime::Runtime::new().context("no thread could be started")?;
+    let (catalog, servers) = runtime.block_on(toolrack::gateway::catalog(config))?;
+    for server in servers.iter().filter(|server| server.last_error.is_some()) {
+        output.note(&format!("left out: {server}"));
+    }
+    note_problems(&catalog, output);
+    let tools: Vec<Tool> = catalog.snapshot().tools().cloned().collect();
+    if tools.is_empty() {
+        bail!("no server of {} listed a tool: see what each said above", path.display());
+    }
+    Ok(tools)
+}
+
+/// Without the gateway nobody can ask the servers that a configuration names.
+#[cfg(not(feature = "gateway"))]
+fn mcp_servers(path: &Path, _: &Output) -> anyhow::Result<Vec<Tool>> {
     let text = std::fs::read_to_string(path)?;
     let servers = server_names(&text).unwrap_or_default();
     bail!(
         "{} is an MCP client's configuration: it names servers ({}), not their tools; save what \
-         each answers to tools/list and give those files, or run it through the gateway",
+         each answers to tools/list and give those files, or build with the feature gateway",
         path.display(),
         servers.join(", ")
     )

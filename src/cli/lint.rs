@@ -11,7 +11,7 @@ pub(crate) fn run(command: &Lint, output: &mut Output) -> anyhow::Result<Outcome
     let labelled = command.labelled.as_ref().map(Dataset::read).transpose()?;
     let catalog = match (&labelled, command.sources.is_empty()) {
         (Some(set), true) => set.catalog().clone(),
-        _ => catalog::read(&command.sources)?,
+        _ => catalog::read(&command.sources, output)?,
     };
     catalog::note_problems(&catalog, output);
     let mut bar = Bar::new();

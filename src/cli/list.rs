@@ -17,7 +17,7 @@ struct Row {
 }
 
 pub(crate) fn run(list: &List, output: &mut Output) -> anyhow::Result<Outcome> {
-    let catalog = catalog::read(&list.sources)?;
+    let catalog = catalog::read(&list.sources, output)?;
     catalog::note_problems(&catalog, output);
     let snapshot = catalog.snapshot();
     let of = |namespace: &str| list.namespace.as_deref().is_none_or(|asked| asked == namespace);

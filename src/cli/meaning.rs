@@ -10,12 +10,16 @@ use toolrack::eval::{
     Bootstrap, Dataset, DatasetOptions, EvalOptions, Gold, Intent, Level, LintOptions, Metric,
     ReplayOptions, ReplaySetting, Rule, TextField, TuneOptions,
 };
+#[cfg(feature = "gateway")]
+use toolrack::gateway;
 use toolrack::{Config, Fusion, Timing};
 
 use super::args::{
     Args, ConfigArgs, DatasetArgs, EngineArgs, EvalArgs, GoldArg, IntentArg, LevelArg, LintArgs,
     ListArgs, ReplayArgs, SearchArgs, ShowArgs, Sub, TextArg, TimingArg, TuneArgs,
 };
+#[cfg(feature = "gateway")]
+use super::args::{ModeArg, ServeArgs};
 
 /// The settings file that is taken when none is named.
 pub(crate) const CONFIG_FILE: &str = "toolrack.toml";
@@ -32,6 +36,8 @@ pub(crate) enum Command {
     Lint(Lint),
     Tune(Box<Tune>),
     Config(ConfigCommand),
+    #[cfg(feature = "gateway")]
+    Serve(Box<Serve>),
     Completions(Shell),
 }
 
@@ -136,6 +142,17 @@ pub(crate) struct Tune {
     pub config: Config,
 }
 
+#[cfg(feature = "gateway")]
+#[derive(Debug)]
+pub(crate) struct Serve {
+    /// The file that names the servers.
+    pub place: String,
+    pub servers: gateway::Config,
+    /// The engine's settings.
+    pub config: Config,
+    pub options: gateway::Options,
+}
+
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ConfigCommand {
     Template,
@@ -151,6 +168,10 @@ impl Command {
         if let Sub::Completions { shell } = args.command {
             return Ok(Self::Completions(shell));
         }
+        #[cfg(feature = "gateway")]
+        if let Sub::Serve(typed) = args.command {
+            return Ok(Self::Serve(Box::new(serve(typed, args.config)?)));
+        }
         let config = read_config(args.config.as_deref())?;
         Ok(match args.command {
             Sub::Search(args) => Self::Search(search(args, config)?),
@@ -165,6 +186,8 @@ impl Command {
             Sub::Replay(args) => Self::Replay(Box::new(replay(args, config)?)),
             Sub::Lint(args) => Self::Lint(lint(args, &config)?),
             Sub::Tune(args) => Self::Tune(Box::new(tune(args, config))),
+            #[cfg(feature = "gateway")]
+            Sub::Serve(_) => bail!("handled above"),
             Sub::Config(_) | Sub::Completions { .. } => bail!("handled above"),
         })
     }
@@ -186,6 +209,52 @@ fn config_command(args: &ConfigArgs, global: Option<&Path>) -> anyhow::Result<Co
         (Some(None), None) => CONFIG_FILE.into(),
     };
     Ok(Command::Config(ConfigCommand::Check(path)))
+}
+
+#[cfg(feature = "gateway")]
+fn serve(typed: ServeArgs, path: Option<PathBuf>) -> anyhow::Result<Serve> {
+    let path = match path {
+        Some(path) => path,
+        None if Path::new(CONFIG_FILE).is_file() => CONFIG_FILE.into(),
+        None => bail!(
+            "no servers are given: name the file of your MCP client, as in toolrack serve --config \
+             mcp.json"
+        ),
+    };
+    let place = path.display().to_string();
+    let (config, mut servers) = if is_toml(&path) {
+        let config = Config::read(&path)?;
+        let servers = gateway::Config::of(&config, &place)?;
+        (config, servers)
+    } else {
+        (Config::default(), gateway::Config::read(&path)?)
+    };
+    if servers.servers.is_empty() {
+        let how = match is_toml(&path) {
+            true => "set gateway.config to the file of your MCP client",
+            false => "add one under 'mcpServers'",
+        };
+        bail!("{place} names no server: {how}");
+    }
+    let mut options = gateway::Options::default();
+    match typed.mode {
+        None => {}
+        Some(ModeArg::Auto) => servers.settings.options.mode = None,
+        Some(ModeArg::List) => options.mode = Some(gateway::Mode::List),
+        Some(ModeArg::Bridge) => options.mode = Some(gateway::Mode::Bridge),
+    }
+    options.http = typed.http;
+    options.xray = typed.xray;
+    options.metrics = typed.metrics;
+    options.state = typed.state;
+    options.tokens = typed.tokens;
+    Ok(Serve { place, servers, config, options })
+}
+
+/// Whether the file is toolrack's own configuration and not an MCP client's.
+#[cfg(feature = "gateway")]
+pub(crate) fn is_toml(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "toml")
 }
 
 /// The words before the last, and the last.
@@ -535,7 +604,7 @@ mod tests {
     }
 
     fn names(line: &str) -> Vec<String> {
-        match command(&format!("eval {} {line}", fixture()).replace("  ", " ").trim()).unwrap() {
+        match command(format!("eval {} {line}", fixture()).replace("  ", " ").trim()).unwrap() {
             Command::Eval(eval) => eval.systems.iter().map(|s| s.name().to_owned()).collect(),
             other => panic!("{other:?}"),
         }

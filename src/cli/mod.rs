@@ -7,10 +7,14 @@ mod config;
 mod eval;
 mod lint;
 mod list;
+#[cfg(feature = "gateway")]
+mod log;
 mod meaning;
 mod output;
 mod replay;
 mod search;
+#[cfg(feature = "gateway")]
+mod serve;
 mod show;
 mod tune;
 
@@ -55,6 +59,8 @@ fn run(command: Command, output: &mut Output) -> anyhow::Result<Outcome> {
         Command::Lint(lint) => lint::run(&lint, output),
         Command::Tune(tune) => tune::run(*tune, output),
         Command::Config(config) => config::run(config, output),
+        #[cfg(feature = "gateway")]
+        Command::Serve(command) => serve::run(*command, output),
         Command::Completions(shell) => completions::run(shell, output),
     }
 }

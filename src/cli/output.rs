@@ -57,7 +57,8 @@ impl Output {
     pub(crate) fn error(&self, error: &anyhow::Error) {
         let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
         let text = if self.json {
-            serde_json::json!({"error": error.to_string(), "causes": causes}).to_string()
+            let failure = Failure { error: error.to_string(), causes };
+            serde_json::to_string(&failure).unwrap_or(failure.error)
         } else {
             let mut text = format!("error: {error}");
             for cause in causes {
@@ -67,6 +68,13 @@ impl Output {
         };
         let _ = writeln!(io::stderr(), "{text}");
     }
+}
+
+/// An error for programs.
+#[derive(Serialize)]
+struct Failure {
+    error: String,
+    causes: Vec<String>,
 }
 
 /// Text in columns; numbers to the right.

@@ -12,7 +12,7 @@ pub(crate) fn run(replay_command: &Replay, output: &mut Output) -> anyhow::Resul
         sets.push(match runs {
             Runs::Dataset(folder) => Dataset::read(folder)?,
             Runs::Trace(file) => {
-                Dataset::read_trace(file, catalog::read(&replay_command.sources)?)?
+                Dataset::read_trace(file, catalog::read(&replay_command.sources, output)?)?
             }
         });
     }

@@ -15,7 +15,7 @@ struct Found<'a> {
 }
 
 pub(crate) fn run(search: Search, output: &mut Output) -> anyhow::Result<Outcome> {
-    let catalog = catalog::read(&search.sources)?;
+    let catalog = catalog::read(&search.sources, output)?;
     catalog::note_problems(&catalog, output);
     let mut bar = Bar::new();
     let builder = search.config.builder(catalog)?;

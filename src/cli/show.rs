@@ -8,7 +8,7 @@ use super::output::Output;
 use super::{Outcome, catalog};
 
 pub(crate) fn run(show: &Show, output: &mut Output) -> anyhow::Result<Outcome> {
-    let catalog = catalog::read(&show.sources)?;
+    let catalog = catalog::read(&show.sources, output)?;
     let snapshot = catalog.snapshot();
     let matches = |tool: &&Tool| {
         let (id, name) = (tool.id().to_string(), tool.name());

@@ -224,6 +224,12 @@ impl Config {
         open_embedder(&self.engine.embedder, &self.folder)
     }
 
+    /// Folder against which relative paths are read.
+    #[cfg(feature = "gateway")]
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// These settings as TOML: what differs from the defaults.
     pub fn to_toml(&self) -> String {
         let mut root = toml::Table::new();

@@ -22,7 +22,9 @@ fn documented_defaults_are_the_defaults() {
 
 #[test]
 fn examples_are_valid_and_every_table_is_described() {
-    for key in KEYS.iter().filter(|key| !key.path.starts_with("fitted")) {
+    // Rules of intents and what tune writes are all or nothing.
+    let whole = |path: &str| path.starts_with("fitted") || path == "session.intent";
+    for key in KEYS.iter().filter(|key| !whole(key.path)) {
         let text = if key.is_map {
             format!("[{}]\n{}\n", key.path, key.example)
         } else {
@@ -40,7 +42,11 @@ fn examples_are_valid_and_every_table_is_described() {
 fn no_key_is_undocumented() {
     let gate =
         Gate { read: Some(0.1), write: Some(0.1), destructive: Some(0.1), ..Gate::default() };
-    let session = SessionOptions::default().pass_through(1).token_budget(1);
+    let session = SessionOptions::default()
+        .pass_through(1)
+        .token_budget(1)
+        .compressed(1)
+        .intent(crate::select::IntentRules::english());
     let policy = RuntimeContext::default()
         .stage("s")
         .environment("e")

@@ -17,7 +17,7 @@ pub use onnx::{OnnxEmbedder, OnnxOptions, Pooling};
 pub use profile::EmbedderProfile;
 pub use static_model::StaticEmbedder;
 pub use vectors::Progress;
-pub(crate) use vectors::{UnitVector, embed_documents, embed_queries};
+pub(crate) use vectors::{Row, UnitVector, embed_documents, embed_queries};
 
 use crate::error::Result;
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use ndarray::Array2;
+use ndarray::{Array2, ArrayView1};
 
 use super::Embedder;
 use crate::error::{Error, ErrorKind, Result};
@@ -64,41 +64,106 @@ impl UnitVector {
     }
 }
 
-/// Embeds `texts` into an N x D matrix of unit rows, in the order given.
+/// What became of the texts that were to be embedded.
+pub(crate) struct Embedded {
+    /// N x D; unit rows in the order of the texts, zeros where there is none.
+    pub matrix: Array2<f32>,
+    pub rows: Vec<Row>,
+    /// Why rows are [`Row::Missing`] or, when none is, why they are [`Row::Void`].
+    pub failure: Option<Error>,
+}
+
+/// What became of one text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Row {
+    /// The matrix has its vector.
+    Present,
+    /// The model has a zero vector for it: the text means nothing to it, and asking again is no use.
+    Void,
+    /// The model failed before it or upon it, and may do better later.
+    Missing,
+}
+
+/// Embeds `texts`, in the order given.
 ///
 /// Texts are sorted by length before they are cut into batches, so that a model that pads to the
-/// longest text of a batch wastes nothing.
+/// longest text of a batch wastes nothing. A text that means nothing to the model costs that text its
+/// vector and no other; a model that fails is not asked again.
 pub(crate) fn embed_documents(
     embedder: &dyn Embedder,
     texts: &[&str],
     progress: &mut dyn FnMut(Progress),
-) -> Result<Array2<f32>> {
-    let mut matrix = Array2::zeros((texts.len(), embedder.dimensions()));
+) -> Embedded {
+    let mut embedded = Embedded {
+        matrix: Array2::zeros((texts.len(), embedder.dimensions())),
+        rows: vec![Row::Missing; texts.len()],
+        failure: None,
+    };
     let mut order: Vec<usize> = (0..texts.len()).collect();
     order.sort_by_key(|&row| texts[row].len());
     let started = Instant::now();
     let mut done = 0;
+    let mut void = None;
     for rows in order.chunks(embedder.batch_size().max(1)) {
-        let batch: Vec<&str> = rows.iter().map(|&row| texts[row]).collect();
-        let vectors = embedder.embed_documents(&batch)?;
-        check_count(embedder, vectors.len(), batch.len())?;
-        for (&row, vector) in rows.iter().zip(vectors) {
-            let unit = UnitVector::normalise(vector, embedder)?;
-            matrix.row_mut(row).as_slice_mut().into_iter().for_each(|target| {
-                target.copy_from_slice(unit.as_slice());
-            });
+        if let Err(error) = embed_batch(embedder, texts, rows, &mut embedded, &mut void) {
+            embedded.failure = Some(error);
+            break;
         }
         done += rows.len();
         progress(Progress { done, total: texts.len(), elapsed: started.elapsed() });
     }
-    Ok(matrix)
+    embedded.failure = embedded.failure.or(void);
+    embedded
 }
 
-/// Embeds requests, each checked and normalised.
-pub(crate) fn embed_queries(embedder: &dyn Embedder, texts: &[&str]) -> Result<Vec<UnitVector>> {
+fn embed_batch(
+    embedder: &dyn Embedder,
+    texts: &[&str],
+    rows: &[usize],
+    into: &mut Embedded,
+    void: &mut Option<Error>,
+) -> Result<()> {
+    let batch: Vec<&str> = rows.iter().map(|&row| texts[row]).collect();
+    let vectors = embedder.embed_documents(&batch)?;
+    check_count(embedder, vectors.len(), batch.len())?;
+    for (&row, vector) in rows.iter().zip(vectors) {
+        let is_zero = vector.iter().all(|&value| value == 0.0);
+        match UnitVector::normalise(vector, embedder) {
+            Ok(unit) => {
+                into.rows[row] = Row::Present;
+                into.matrix.row_mut(row).assign(&ArrayView1::from(unit.as_slice()));
+            }
+            Err(error) if error.kind() != ErrorKind::Embedder => return Err(error),
+            Err(error) if is_zero => {
+                into.rows[row] = Row::Void;
+                void.get_or_insert(error);
+            }
+            Err(error) => {
+                into.failure.get_or_insert(error);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Embeds requests, each checked and normalised; an inner error for one that means nothing to the
+/// model, which is a zero vector.
+pub(crate) fn embed_queries(
+    embedder: &dyn Embedder,
+    texts: &[&str],
+) -> Result<Vec<Result<UnitVector>>> {
     let vectors = embedder.embed_queries(texts)?;
     check_count(embedder, vectors.len(), texts.len())?;
-    vectors.into_iter().map(|vector| UnitVector::normalise(vector, embedder)).collect()
+    vectors
+        .into_iter()
+        .map(|vector| {
+            let is_zero = vector.iter().all(|&value| value == 0.0);
+            match UnitVector::normalise(vector, embedder) {
+                Err(error) if is_zero && error.kind() == ErrorKind::Embedder => Ok(Err(error)),
+                result => result.map(Ok),
+            }
+        })
+        .collect()
 }
 
 fn check_count(embedder: &dyn Embedder, got: usize, asked: usize) -> Result<()> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::section::{Lookup, Section};
-use super::settings::{ServerSettings, Settings};
+use super::settings::{Form, ServerSettings, Settings};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Which servers there are and how the gateway treats them.
@@ -110,11 +110,60 @@ impl Config {
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let place = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            Error::new(ErrorKind::Io, format!("cannot read {place}: give a readable file"))
-                .with_source(error)
-        })?;
-        Self::parse(&text, &place)
+        let text = text(path)?;
+        let mut config = Self::parse(&text, &place)?;
+        config.settings.options.look_in(path.parent().unwrap_or(Path::new("")));
+        Ok(config)
+    }
+
+    /// The table `[gateway]` of toolrack's own configuration, which errors call `place`; `[session]`
+    /// and `[policy]` say what a client's run is like. Its servers are those of the file that
+    /// `gateway.config` names, or of `gateway.mcp_servers`; none when it has neither.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); [`ErrorKind::Format`] when the servers or the settings are in two
+    /// places.
+    ///
+    /// # Example
+    /// ```
+    /// let text = "[gateway.mcp_servers.files]\ncommand = \"server-files\"\n[session]\ncore = [\"read\"]";
+    /// let settings = toolrack::Config::parse(text, "toolrack.toml")?;
+    /// let config = toolrack::gateway::Config::of(&settings, "toolrack.toml")?;
+    /// assert_eq!(config.servers[0].name, "files");
+    /// assert_eq!(config.settings.session.core, ["read"]);
+    /// # Ok::<(), toolrack::Error>(())
+    /// ```
+    pub fn of(config: &crate::Config, place: &str) -> Result<Self> {
+        let lookup: Lookup<'_> = &|name| std::env::var(name).ok();
+        let dated = |_| format(format!("{place}: the table 'gateway' holds a date: remove it"));
+        let table = serde_json::to_value(&config.gateway).map_err(dated)?;
+        let root = Map::from_iter([("gateway".to_owned(), table)]);
+        let Some(section) = Section::root(&root, place).section("gateway")? else {
+            return Ok(Self::default());
+        };
+        let mut own = Settings::read(&section, Form::Toml)?;
+        own.session = config.session_options();
+        // A pin may be of a tool whose server answers late, which only core tools may.
+        let pinned = std::mem::take(&mut own.session.pinned);
+        own.session.core.extend(pinned);
+        own.options.look_in(config.folder());
+        let listed = section.section("mcp_servers")?;
+        let Some(file) = section.string("config", lookup)? else {
+            return Self::with_servers(listed, own, place, lookup);
+        };
+        if listed.is_some() {
+            return Err(section.error("has both 'config' and 'mcp_servers': keep one"));
+        }
+        let path = config.folder().join(file);
+        let shown = path.display().to_string();
+        let root = object(&text(&path)?, &shown)?;
+        let root = Section::root(&root, &shown);
+        if root.section("toolrack")?.is_some() {
+            return Err(format(format!(
+                "{shown} has a section 'toolrack' beside the table 'gateway' of {place}: keep one"
+            )));
+        }
+        Self::with_servers(Some(listed_servers(&root, &shown)?), own, &shown, lookup)
     }
 
     /// The configuration in `text`, which errors call `place`.
@@ -130,38 +179,63 @@ impl Config {
     /// # Errors
     /// As [`parse`](Self::parse).
     pub fn parse_with(text: &str, place: &str, lookup: Lookup<'_>) -> Result<Self> {
-        let root: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
-            format(format!("{place} is not a JSON object: {error}; write {{\"mcpServers\": {{}}}}"))
-        })?;
+        let root = object(text, place)?;
         let root = Section::root(&root, place);
         let own = match root.section("toolrack")? {
-            Some(section) => Settings::read(&section)?,
+            Some(section) => Settings::read(&section, Form::Json)?,
             None => Settings::default(),
         };
-        let listed = match root.section("mcpServers")? {
-            Some(section) => Some(section),
-            None => root.section("servers")?,
-        };
-        let Some(listed) = listed else {
-            return Err(format(format!(
-                "{place} has no 'mcpServers': add the object that your MCP client uses"
-            )));
-        };
+        Self::with_servers(Some(listed_servers(&root, place)?), own, place, lookup)
+    }
+
+    fn with_servers(
+        listed: Option<Section<'_>>,
+        own: Settings,
+        place: &str,
+        lookup: Lookup<'_>,
+    ) -> Result<Self> {
         let mut servers = Vec::new();
-        for name in listed.keys() {
-            let Some(entry) = listed.section(name)? else { continue };
-            servers.push(server(name, &entry, &own, lookup)?);
+        if let Some(listed) = listed {
+            for name in listed.keys() {
+                let Some(entry) = listed.section(name)? else { continue };
+                servers.push(server(name, &entry, &own, lookup)?);
+            }
         }
         if let Some(name) =
             own.servers.keys().find(|name| servers.iter().all(|server| server.name != **name))
         {
             return Err(format(format!(
-                "{place}: toolrack.servers names '{name}', which is no server: name one of \
-                 'mcpServers'"
+                "{place} has no server '{name}', for which there are settings: name one that is there"
             )));
         }
+        // JSON keeps no order that means anything.
+        servers.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(Self { servers, settings: own })
     }
+}
+
+fn text(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).map_err(|error| {
+        let text = format!("cannot read {}: give a readable file", path.display());
+        Error::new(ErrorKind::Io, text).with_source(error)
+    })
+}
+
+fn object(text: &str, place: &str) -> Result<Map<String, Value>> {
+    serde_json::from_str(text).map_err(|error| {
+        format(format!("{place} is not a JSON object: {error}; write {{\"mcpServers\": {{}}}}"))
+    })
+}
+
+fn listed_servers<'a>(root: &Section<'a>, place: &str) -> Result<Section<'a>> {
+    let listed = match root.section("mcpServers")? {
+        None => root.section("servers")?,
+        listed => listed,
+    };
+    listed.ok_or_else(|| {
+        let what = "has no 'mcpServers': add the object that your MCP client uses";
+        format(format!("{place} {what}"))
+    })
 }
 
 fn server(

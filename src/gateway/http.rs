@@ -76,10 +76,7 @@ impl Door {
     /// was called by has to be known, and the site that a browser names has to be, too.
     fn is_known(&self, headers: &HeaderMap) -> bool {
         let text = |name| headers.get(name).map(|value: &axum::http::HeaderValue| value.to_str());
-        let host = match text(header::HOST) {
-            Some(Ok(host)) => host,
-            _ => return false,
-        };
+        let Some(Ok(host)) = text(header::HOST) else { return false };
         let known = |name: &str| self.hosts.iter().any(|host| host.eq_ignore_ascii_case(name));
         if !known(host) && !known(without_port(host)) {
             return false;

@@ -61,7 +61,7 @@ impl Hub {
         });
         let hub = Arc::new(Self {
             engine: engine.clone(),
-            mode: mode.or(config.settings.mode),
+            mode,
             settings: config.settings,
             upstreams: upstreams.collect(),
             slugs,
@@ -123,13 +123,16 @@ impl Hub {
         self.upstreams.iter().filter(|upstream| !upstream.config.disabled).count()
     }
 
+    /// Waits until every server has answered or failed at least once.
+    pub(crate) async fn all_heard(&self) {
+        let expected = self.expected();
+        let _ = self.catalog.clone().wait_for(|state| state.heard >= expected).await;
+    }
+
     /// Waits for servers that are only starting, but not for long.
     pub(crate) async fn settle(&self) {
         let Some(start) = *self.start.borrow() else { return };
-        let expected = self.expected();
-        let mut catalog = self.catalog.clone();
-        let settled = catalog.wait_for(|state| state.heard >= expected);
-        let _ = tokio::time::timeout_at(start + GRACE, settled).await;
+        let _ = tokio::time::timeout_at(start + GRACE, self.all_heard()).await;
     }
 
     /// Tells clients of a change of the catalog that shows in their list.

@@ -34,7 +34,7 @@ mod words;
 mod xray;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rmcp::service::{ServerInitializeError, serve_server_with_ct};
@@ -44,7 +44,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 
 pub use config::{Config, ServerConfig, Target};
-pub use section::Lookup;
+pub use section::{Lookup, address};
 pub use settings::{Mode, Restart, ServerSettings, Settings, Timeouts};
 pub use tokens::{Token, Tokens};
 pub use upstream::{UpstreamState, UpstreamStatus};
@@ -60,13 +60,13 @@ use state::StateFile;
 /// The largest message that is taken from a stdio client.
 const MAX_MESSAGE: usize = 64 * 1024 * 1024;
 
-/// How a gateway is run, beside its [`Config`].
+/// How a gateway is run. What is not given here is as the [`Config`] says ([`Settings::options`]).
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Options {
     /// Where to serve streamable HTTP, at `/mcp`; standard streams by default.
     pub http: Option<SocketAddr>,
-    /// How tools are offered; goes before the configuration.
+    /// How tools are offered; by the client's name by default.
     pub mode: Option<Mode>,
     /// Where to serve the gateway's own state, at `/state` and `/events`.
     pub xray: Option<SocketAddr>,
@@ -76,6 +76,27 @@ pub struct Options {
     pub state: Option<PathBuf>,
     /// File of bearer tokens; see [`Tokens`].
     pub tokens: Option<PathBuf>,
+}
+
+impl Options {
+    /// These options, and `others` where nothing is given here.
+    fn or(self, others: &Self) -> Self {
+        Self {
+            http: self.http.or(others.http),
+            mode: self.mode.or(others.mode),
+            xray: self.xray.or(others.xray),
+            metrics: self.metrics.or(others.metrics),
+            state: self.state.or_else(|| others.state.clone()),
+            tokens: self.tokens.or_else(|| others.tokens.clone()),
+        }
+    }
+
+    /// Looks for files in `folder` unless they say where they are.
+    fn look_in(&mut self, folder: &Path) {
+        for path in [&mut self.state, &mut self.tokens].into_iter().flatten() {
+            *path = folder.join(&*path);
+        }
+    }
 }
 
 /// A running gateway. [`close`](Self::close) it: what is dropped leaves processes to end by
@@ -97,6 +118,7 @@ impl Gateway {
     /// # Panics
     /// When called outside a tokio runtime.
     pub fn new(engine: Engine, config: Config, options: &Options) -> Result<Self> {
+        let options = options.clone().or(&config.settings.options);
         let tokens = options.tokens.as_ref().map(Tokens::read).transpose()?.map(Arc::new);
         let state = options.state.as_deref().map(StateFile::open).transpose()?;
         let mut trust = config.settings.trust.clone();
@@ -215,6 +237,21 @@ async fn serve_routes(listener: TcpListener, routes: axum::Router, hub: &Arc<Hub
     }
 }
 
+/// The tools of all servers of `config`, and how each server fared. Every server is asked once,
+/// within its time limits, and stopped again.
+///
+/// # Errors
+/// As [`Gateway::new`].
+pub async fn catalog(config: Config) -> Result<(Catalog, Vec<UpstreamStatus>)> {
+    let engine = Engine::builder(Catalog::empty()).without_embedder().build()?;
+    let hub = Hub::new(engine.clone(), config, None, None);
+    hub.start();
+    hub.all_heard().await;
+    let status = hub.upstreams.iter().map(|upstream| upstream.status()).collect();
+    hub.close().await;
+    Ok((engine.catalog().clone(), status))
+}
+
 /// Serves `config` as `options` say until the client leaves or the process is told to end.
 ///
 /// # Errors
@@ -230,6 +267,7 @@ pub async fn serve(config: Config, options: Options) -> Result<()> {
 /// # Errors
 /// As [`serve`].
 pub async fn serve_with(engine: Engine, config: Config, options: Options) -> Result<()> {
+    let options = options.or(&config.settings.options);
     let gateway = Gateway::new(engine, config, &options)?;
     let authenticated = gateway.tokens.is_some();
     let listen = async |address: Option<SocketAddr>, what: &str| match address {

@@ -34,8 +34,6 @@ pub(crate) struct Inner {
     settled: bool,
     /// Whether the client has searched or called.
     touched: bool,
-    /// Core tools that were not there yet.
-    missing_core: Vec<String>,
     restored: Option<SessionState>,
     /// The list that the client was last sent or told of.
     announced: Option<Vec<Shown>>,
@@ -72,7 +70,6 @@ impl Run {
             session: None,
             settled: false,
             touched: restored.is_some(),
-            missing_core: Vec::new(),
             restored,
             announced: None,
             unread: false,
@@ -87,8 +84,10 @@ impl Run {
     ) -> Result<T> {
         let turn = Arc::clone(&self.turnstile).lock_owned().await;
         let inner = Arc::clone(&self.inner);
+        let span = tracing::Span::current();
         let task = tokio::task::spawn_blocking(move || {
             let _turn = turn;
+            let _entered = span.entered();
             work(&mut inner.lock().unwrap_or_else(PoisonError::into_inner))
         });
         task.await.map_err(|error| {
@@ -128,17 +127,15 @@ impl Inner {
     /// the session then begins with the core and `find_tool`. Once all were heard of and all tools
     /// fit, a session in which nothing happened yet is opened anew and shows them whole.
     fn session(&mut self, settled: bool) -> Result<&mut Session> {
-        let reopen = settled && !self.settled && !self.touched && self.session.is_some();
-        if self.session.is_none() || reopen {
-            let session = self.open(settled)?;
-            self.session = Some(session);
-            self.settled = settled;
-        }
-        let Some(session) = &mut self.session else { unreachable!("it was opened above") };
-        if !self.missing_core.is_empty() {
-            self.missing_core.retain(|name| session.pin(name).is_err());
-        }
-        Ok(session)
+        let reopen = settled && !self.settled && !self.touched;
+        let session = match self.session.take().filter(|_| !reopen) {
+            Some(session) => session,
+            None => {
+                self.settled = settled;
+                self.open(settled)?
+            }
+        };
+        Ok(self.session.insert(session))
     }
 
     fn open(&mut self, settled: bool) -> Result<Session> {
@@ -151,24 +148,10 @@ impl Inner {
         } else if !settled && self.restored.is_none() {
             options = options.pass_through(0);
         }
-        // A core tool whose server has not answered yet comes in when it does.
-        let wanted = std::mem::take(&mut options.core);
-        let (mut core, mut missing) = (Vec::new(), Vec::new());
-        for name in wanted {
-            let probe = SessionOptions::default()
-                .core([name.as_str()])
-                .context(options.context.clone())
-                .limit(1);
-            match self.engine.session(probe) {
-                Ok(_) => core.push(name),
-                Err(_) => missing.push(name),
-            }
-        }
-        self.missing_core = missing;
-        options.core = core;
         // Before all servers were heard of, much of a stored working set would be left out.
         let Some(state) = self.restored.take_if(|_| settled) else {
-            return self.engine.session(options);
+            // Core tools whose servers have not answered yet come in when these do.
+            return Session::begin(self.engine.clone(), options);
         };
         let (session, report) = self.engine.restore(options, state)?;
         if !report.left_out.is_empty() {
@@ -216,13 +199,18 @@ impl Inner {
         self.touched = true;
         let session = self.session(settled)?;
         session.step();
-        session.find_tool(request)
+        let reply = session.find_tool(request)?;
+        take_as_shown(session);
+        Ok(reply)
     }
 
     pub(crate) fn authorize(&mut self, settled: bool, call: &Call) -> Result<Verdict> {
         self.revive(settled)?;
         self.touched = true;
-        self.session(settled)?.authorize(call)
+        let session = self.session(settled)?;
+        let verdict = session.authorize(call)?;
+        take_as_shown(session);
+        Ok(verdict)
     }
 
     pub(crate) fn used(&mut self, tool: &Authorized) {
@@ -284,6 +272,12 @@ impl Inner {
         let name = snapshot.names().provider_name(row).to_owned();
         Some((name, snapshot.tool(row).clone()))
     }
+}
+
+/// What a reply names can be called at once through `call_tool`, before the list is read anew; a
+/// refusal shows the definition.
+fn take_as_shown(session: &Session) {
+    let _ = session.visible();
 }
 
 fn shown(tools: &[Arc<VisibleTool>]) -> Vec<Shown> {

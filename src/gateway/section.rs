@@ -1,12 +1,27 @@
 //! One object of the configuration, read field by field so that errors name the field.
 
 use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
 use super::config::{format, seconds};
 use crate::error::{Error, Result};
+
+/// The address that `text` is: `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, `:8080` or `8080`,
+/// of which the last three are this machine.
+///
+/// # Example
+/// ```
+/// assert_eq!(toolrack::gateway::address("8080"), "127.0.0.1:8080".parse().ok());
+/// assert_eq!(toolrack::gateway::address("example.com:80"), None);
+/// ```
+pub fn address(text: &str) -> Option<SocketAddr> {
+    let port = text.strip_prefix("localhost").unwrap_or(text);
+    let port = port.strip_prefix(':').unwrap_or(port).parse();
+    port.map_or_else(|_| text.parse().ok(), |port: u16| Some((Ipv4Addr::LOCALHOST, port).into()))
+}
 
 /// Finds environment variables.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -42,19 +57,17 @@ impl<'a> Section<'a> {
 
     /// Refuses keys that are not among `known`.
     pub(super) fn only(&self, known: &[&str]) -> Result<()> {
-        for key in self.keys().filter(|key| !known.contains(key)) {
-            let near = known
-                .iter()
-                .map(|name| (strsim::damerau_levenshtein(key, name), name))
-                .filter(|(distance, name)| *distance <= 2.max(name.len() / 3))
-                .min();
-            let hint = match near {
-                Some((_, name)) => format!("did you mean '{name}'?"),
-                None => format!("known are {}", known.join(", ")),
-            };
-            return Err(self.error(&format!("has an unknown key '{key}': {hint}")));
-        }
-        Ok(())
+        let Some(key) = self.keys().find(|key| !known.contains(key)) else { return Ok(()) };
+        let near = known
+            .iter()
+            .map(|name| (strsim::damerau_levenshtein(key, name), name))
+            .filter(|(distance, name)| *distance <= 2.max(name.len() / 3))
+            .min();
+        let hint = match near {
+            Some((_, name)) => format!("did you mean '{name}'?"),
+            None => format!("known are {}", known.join(", ")),
+        };
+        Err(self.error(&format!("has an unknown key '{key}': {hint}")))
     }
 
     fn get(&self, key: &str) -> Option<&'a Value> {
@@ -135,6 +148,15 @@ impl<'a> Section<'a> {
         match value.as_f64().and_then(seconds) {
             Some(time) => Ok(Some(time)),
             None => Err(self.wrong(key, "a number of seconds above 0")),
+        }
+    }
+
+    /// An address and port; `localhost`, or nothing, before the port is this machine.
+    pub(super) fn address(&self, key: &str) -> Result<Option<SocketAddr>> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        match value.as_str().and_then(address) {
+            Some(address) => Ok(Some(address)),
+            None => Err(self.wrong(key, "an address like 127.0.0.1:8080")),
         }
     }
 

@@ -1,16 +1,15 @@
 //! The section `toolrack` of the configuration.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use globset::{Glob, GlobMatcher};
 use serde::{Deserialize, Serialize};
 
-use super::config::format;
+use super::Options;
 use super::section::Section;
 use crate::catalog::{Risk, ToolId, TrustPolicy};
-#[cfg(doc)]
-use crate::error::ErrorKind;
 use crate::error::Result;
 use crate::session::SessionOptions;
 
@@ -37,8 +36,9 @@ pub enum Mode {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Settings {
-    /// `mode`: `list` or `bridge`; by the client's name when absent.
-    pub mode: Option<Mode>,
+    /// `mode`: `list`, `bridge`, or `auto`, the default: by the client's name. `http`, `xray`,
+    /// `metrics`: addresses. `state`, `tokens`: files, looked for beside the configuration's.
+    pub options: Options,
     /// `core`, `limit`, `budget` (tokens), `find` (tools a search loads), `whole` (catalogs up to
     /// this many tools are shown whole).
     pub session: SessionOptions,
@@ -119,19 +119,45 @@ struct Rules {
     risk: Vec<(GlobMatcher, Risk)>,
 }
 
+/// Where a section stands, which decides what it holds beside what all do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Beside `mcpServers`, where nothing else says what a run is like.
+    Json,
+    /// In toolrack's own configuration, where nothing else says which servers there are.
+    Toml,
+}
+
+const KEYS: [&str; 13] = [
+    "mode",
+    "http",
+    "xray",
+    "metrics",
+    "state",
+    "tokens",
+    "idle",
+    "hosts",
+    "origins",
+    "quarantine",
+    "flagged",
+    "pinned",
+    "servers",
+];
+const JSON_KEYS: [&str; 5] = ["core", "limit", "budget", "find", "whole"];
+const TOML_KEYS: [&str; 2] = ["config", "mcp_servers"];
 const SERVER_KEYS: [&str; 5] = ["allow", "deny", "risk", "timeouts", "restart"];
 
 impl Settings {
-    pub(super) fn read(section: &Section<'_>) -> Result<Self> {
-        let mut known =
-            vec!["mode", "core", "limit", "budget", "find", "whole", "idle", "hosts", "origins"];
-        known.extend(["servers", "quarantine", "flagged", "pinned"]);
-        known.extend(SERVER_KEYS);
-        section.only(&known)?;
+    pub(super) fn read(section: &Section<'_>, form: Form) -> Result<Self> {
+        let more: &[&str] = match form {
+            Form::Json => &JSON_KEYS,
+            Form::Toml => &TOML_KEYS,
+        };
+        section.only(&[&KEYS[..], more, &SERVER_KEYS[..]].concat())?;
         let plain = |_: &str| None;
 
-        let mut session = SessionOptions::default();
-        session.core = section.strings("core", &plain)?.unwrap_or_default();
+        let core = section.strings("core", &plain)?.unwrap_or_default();
+        let mut session = SessionOptions::default().core(core);
         if let Some(limit) = section.count("limit", 1)? {
             session.working_set.limit = limit;
         }
@@ -141,9 +167,11 @@ impl Settings {
         }
         session.pass_through = section.count("whole", 0)?;
 
-        let mut trust = TrustPolicy::default();
-        trust.pin_new = section.boolean("quarantine")?.unwrap_or(false);
-        trust.withhold_flagged = section.boolean("flagged")?.unwrap_or(false);
+        let mut trust = TrustPolicy {
+            pin_new: section.boolean("quarantine")?.unwrap_or(false),
+            withhold_flagged: section.boolean("flagged")?.unwrap_or(false),
+            ..TrustPolicy::default()
+        };
         for (tool, hash) in section.string_map("pinned", &plain)? {
             let tool: ToolId = tool.parse().map_err(|_| {
                 section.error(&format!("pins '{tool}', which is no tool: write server/tool"))
@@ -162,7 +190,14 @@ impl Settings {
             }
         }
         Ok(Self {
-            mode: section.word("mode", "'list' or 'bridge'")?,
+            options: Options {
+                mode: mode(section)?,
+                http: section.address("http")?,
+                xray: section.address("xray")?,
+                metrics: section.address("metrics")?,
+                state: section.string("state", &plain)?.map(PathBuf::from),
+                tokens: section.string("tokens", &plain)?.map(PathBuf::from),
+            },
             session,
             idle: section.seconds("idle")?,
             hosts: section.strings("hosts", &plain)?.unwrap_or_default(),
@@ -171,21 +206,6 @@ impl Settings {
             servers,
             general,
         })
-    }
-
-    /// The settings in a table `gateway` of the TOML configuration, which errors call `place`: the
-    /// same keys as in the section `toolrack`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Format`], naming the key.
-    pub fn from_toml(table: &toml::Table, place: &str) -> Result<Self> {
-        let unreadable = || format(format!("{place}: the table 'gateway' holds a date: remove it"));
-        let value = serde_json::to_value(table).map_err(|_| unreadable())?;
-        let root = serde_json::Map::from_iter([("gateway".to_owned(), value)]);
-        match Section::root(&root, place).section("gateway")? {
-            Some(section) => Self::read(&section),
-            None => Ok(Self::default()),
-        }
     }
 
     /// What holds for the server called `name`.
@@ -253,6 +273,13 @@ impl ServerSettings {
 impl Rules {
     fn name<'a>(&self, whole: &'a str, tool: &'a str) -> &'a str {
         if self.qualified { whole } else { tool }
+    }
+}
+
+fn mode(section: &Section<'_>) -> Result<Option<Mode>> {
+    match section.string("mode", &|_| None)?.as_deref() {
+        None | Some("auto") => Ok(None),
+        Some(_) => section.word("mode", "'list', 'bridge' or 'auto'"),
     }
 }
 

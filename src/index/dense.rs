@@ -2,31 +2,31 @@
 
 use ndarray::{Array2, ArrayView1, Axis};
 
-use crate::embed::UnitVector;
+use crate::embed::{Row, UnitVector};
 
 /// An N x D matrix with one unit row a tool, some of which may be missing.
 #[derive(Debug, Clone)]
 pub(crate) struct DenseIndex {
-    /// N x D; a missing row is all zeros.
+    /// N x D; a row without a vector is all zeros.
     matrix: Array2<f32>,
-    present: Vec<bool>,
+    rows: Vec<Row>,
 }
 
 impl DenseIndex {
-    /// An index of `rows`, each a unit vector of `dimensions` numbers or missing.
-    pub(crate) fn new<'a>(
-        rows: impl ExactSizeIterator<Item = Option<&'a [f32]>>,
-        dimensions: usize,
-    ) -> Self {
-        let mut matrix = Array2::zeros((rows.len(), dimensions));
-        let mut present = Vec::with_capacity(rows.len());
-        for (mut target, row) in matrix.axis_iter_mut(Axis(0)).zip(rows) {
-            present.push(row.is_some());
-            if let Some(row) = row {
-                target.assign(&ArrayView1::from(row));
-            }
-        }
-        Self { matrix, present }
+    /// An index without vectors, to be filled by [`set`](Self::set).
+    pub(crate) fn new(rows: usize, dimensions: usize) -> Self {
+        Self { matrix: Array2::zeros((rows, dimensions)), rows: vec![Row::Missing; rows] }
+    }
+
+    /// Gives `row` its unit vector.
+    pub(crate) fn set(&mut self, row: usize, vector: ArrayView1<'_, f32>) {
+        self.matrix.row_mut(row).assign(&vector);
+        self.rows[row] = Row::Present;
+    }
+
+    /// Notes that the model has no vector for `row`.
+    pub(crate) fn set_void(&mut self, row: usize) {
+        self.rows[row] = Row::Void;
     }
 
     /// The cosine of every row with `query`, in [-1, 1] but for rounding; 0 for missing rows.
@@ -49,21 +49,21 @@ impl DenseIndex {
         products.axis_iter(Axis(1)).map(|column| column.to_vec()).collect()
     }
 
-    /// The row's vector, or `None` when it is missing.
+    /// The row's vector, or `None` when there is none.
     pub(crate) fn row(&self, row: usize) -> Option<&[f32]> {
-        if !self.present[row] {
+        if self.rows[row] != Row::Present {
             return None;
         }
         self.matrix.row(row).to_slice()
     }
 
-    /// Whether no row is missing.
+    /// Whether no row waits for a model that failed.
     pub(crate) fn is_complete(&self) -> bool {
-        self.present.iter().all(|&present| present)
+        !self.rows.contains(&Row::Missing)
     }
 
-    /// Rows that are there.
-    pub(crate) fn n_present(&self) -> usize {
-        self.present.iter().filter(|&&present| present).count()
+    /// Whether no row has a vector, although there are rows.
+    pub(crate) fn is_blank(&self) -> bool {
+        !self.rows.is_empty() && !self.rows.contains(&Row::Present)
     }
 }

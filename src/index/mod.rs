@@ -7,8 +7,10 @@ mod vectors;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use ndarray::ArrayView1;
 use serde::Serialize;
 
 pub(crate) use dense::DenseIndex;
@@ -18,10 +20,13 @@ pub use vectors::VectorCache;
 use vectors::text_key;
 
 use crate::catalog::Snapshot;
-use crate::embed::{Embedder, Progress, UnitVector, embed_documents, embed_queries};
+use crate::embed::{Embedder, Progress, Row, UnitVector, embed_documents, embed_queries};
 use crate::error::{Error, Result};
 use crate::lexical::{FieldWeights, LexicalIndex, LexicalScores, QueryTerms};
 use crate::text::{TokenCount, TokenCounter, dense_text};
+
+/// The most answers of the model between two attempts to complete an index.
+const MAX_PATIENCE: u32 = 1 << 12;
 
 /// What building an index did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -31,7 +36,8 @@ pub struct BuildReport {
     pub embedded: usize,
     /// Tools whose vector was known already.
     pub reused: usize,
-    /// Tools without a vector, ranked by the lexical arm alone.
+    /// Tools without a vector, ranked by the lexical arm alone: the model failed, or the text means
+    /// nothing to it.
     pub missing: usize,
     /// Why a given cache was not used.
     pub cache_refused: Option<String>,
@@ -52,6 +58,10 @@ pub(crate) struct ToolIndex {
     /// Tokens of each row's definition.
     pub costs: Vec<TokenCount>,
     pub report: BuildReport,
+    /// Answers of the model since rows were left missing, by which completing them is put off.
+    answers: AtomicU32,
+    /// Answers after which completing is worth a try.
+    patience: u32,
 }
 
 /// What is looked for: texts with weights, and the pieces of the first one if it is long.
@@ -107,7 +117,23 @@ impl ToolIndex {
             dense = Some(fill(&**embedder, &texts, &keys, known, parts.progress, &mut report));
         }
         report.elapsed = started.elapsed();
-        Ok(Self { snapshot, lexical, dense, embedder: parts.embedder, keys, costs, report })
+        Ok(Self {
+            snapshot,
+            lexical,
+            dense,
+            embedder: parts.embedder,
+            keys,
+            costs,
+            report,
+            answers: AtomicU32::new(0),
+            patience: 1,
+        })
+    }
+
+    /// This index after an attempt to complete `before`: the next one waits twice as long.
+    pub(crate) fn after(mut self, before: &Self) -> Self {
+        self.patience = before.patience.saturating_mul(2).min(MAX_PATIENCE);
+        self
     }
 
     /// Both arms' scores of every row for each of `queries`.
@@ -120,18 +146,23 @@ impl ToolIndex {
         let mut cosines: Vec<Option<Vec<f32>>> = vec![None; queries.len()];
         let mut degraded = None;
         if let (Some(embedder), Some(dense), true) = (&self.embedder, &self.dense, use_dense) {
-            if dense.n_present() == 0 && !self.snapshot.is_empty() {
-                degraded = self.report.failure.clone();
-            } else {
-                match QueryVectors::embed(&**embedder, queries) {
-                    Ok(vectors) => {
-                        cosines = vectors.into_iter().map(|v| v.cosines(dense)).collect();
-                        if !dense.is_complete() {
-                            degraded = self.report.failure.clone();
-                        }
+            // The request is embedded also when there is nothing to compare it with, to learn whether
+            // the model answers again.
+            match QueryVectors::embed(&**embedder, queries) {
+                Ok(vectors) => {
+                    if !dense.is_complete() || dense.is_blank() {
+                        degraded = self.report.failure.clone();
                     }
-                    Err(error) => degraded = Some(error.to_string()),
+                    if !dense.is_complete() {
+                        self.answers.fetch_add(1, Ordering::Relaxed);
+                    }
+                    let void = vectors.iter().find_map(|vectors| vectors.void.as_ref());
+                    degraded = degraded.or(void.map(ToString::to_string));
+                    if !dense.is_blank() {
+                        cosines = vectors.into_iter().map(|v| v.cosines(dense)).collect();
+                    }
                 }
+                Err(error) => degraded = Some(error.to_string()),
             }
         }
         let mut scores = Vec::with_capacity(queries.len());
@@ -158,9 +189,21 @@ impl ToolIndex {
         Some(cache)
     }
 
-    /// Whether every tool that should have a vector has one.
+    /// Whether no tool waits for a model that failed.
     pub(crate) fn is_complete(&self) -> bool {
         self.dense.as_ref().is_none_or(DenseIndex::is_complete)
+    }
+
+    /// Whether rows are missing and the model answers again, so that completing is worth a try.
+    pub(crate) fn can_be_completed(&self) -> bool {
+        !self.is_complete() && self.answers.load(Ordering::Relaxed) >= self.patience
+    }
+
+    /// Why the model could not embed the snapshot; `None` when it could, but for texts that mean
+    /// nothing to it.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        let failed = !self.is_complete() || self.dense.as_ref().is_some_and(DenseIndex::is_blank);
+        self.report.failure.clone().filter(|_| failed).map(Error::embedder)
     }
 }
 
@@ -176,32 +219,36 @@ fn fill(
     let unknown: Vec<usize> = (0..texts.len()).filter(|&row| vector(row).is_none()).collect();
     report.reused = texts.len() - unknown.len();
     let new: Vec<&str> = unknown.iter().map(|&row| texts[row].as_str()).collect();
-    let matrix = match embed_documents(embedder, &new, progress) {
-        Ok(matrix) => {
-            report.embedded = unknown.len();
-            Some(matrix)
+    let embedded = embed_documents(embedder, &new, progress);
+    report.failure = embedded.failure.map(|error| error.to_string());
+    let mut index = DenseIndex::new(texts.len(), embedder.dimensions());
+    for (place, &row) in unknown.iter().enumerate() {
+        match embedded.rows[place] {
+            Row::Present => {
+                report.embedded += 1;
+                index.set(row, embedded.matrix.row(place));
+            }
+            Row::Void => index.set_void(row),
+            Row::Missing => {}
         }
-        Err(error) => {
-            report.missing = unknown.len();
-            report.failure = Some(error.to_string());
-            None
+    }
+    report.missing = unknown.len() - report.embedded;
+    for row in 0..texts.len() {
+        if let Some(vector) = vector(row) {
+            index.set(row, ArrayView1::from(vector));
         }
-    };
-    let mut places = unknown.iter().enumerate().map(|(place, &row)| (row, place)).peekable();
-    let rows: Vec<Option<Vec<f32>>> = (0..texts.len())
-        .map(|row| match places.next_if(|&(next, _)| next == row) {
-            Some((_, place)) => matrix.as_ref().map(|matrix| matrix.row(place).to_vec()),
-            None => vector(row).map(<[f32]>::to_vec),
-        })
-        .collect();
-    DenseIndex::new(rows.iter().map(Option::as_deref), embedder.dimensions())
+    }
+    index
 }
 
 /// The vectors of one query.
 struct QueryVectors {
-    /// The weighted sum of its texts' vectors; `None` when they hold no text.
+    /// The weighted sum of its texts' vectors; `None` when they hold no text or mean nothing to the
+    /// model.
     whole: Option<UnitVector>,
     pieces: Vec<UnitVector>,
+    /// Why there is no vector although there is text.
+    void: Option<Error>,
 }
 
 impl QueryVectors {
@@ -223,13 +270,17 @@ impl QueryVectors {
         queries
             .iter()
             .map(|query| {
-                let parts: Vec<(UnitVector, f32)> = query
-                    .parts
-                    .iter()
-                    .filter_map(|(text, weight)| Some((next(text)?, *weight)))
-                    .collect();
-                let pieces = query.pieces.iter().filter_map(|text| next(text)).collect();
-                Ok(Self { whole: weighted_sum(embedder, parts)?, pieces })
+                let (mut parts, mut void) = (Vec::new(), None);
+                for (text, weight) in &query.parts {
+                    match next(text) {
+                        Some(Ok(vector)) => parts.push((vector, *weight)),
+                        Some(Err(error)) => void = Some(error),
+                        None => {}
+                    }
+                }
+                let pieces = query.pieces.iter().filter_map(|text| next(text)?.ok()).collect();
+                let whole = weighted_sum(embedder, parts)?;
+                Ok(Self { void: void.filter(|_| whole.is_none()), whole, pieces })
             })
             .collect()
     }
@@ -285,12 +336,5 @@ impl fmt::Debug for ToolIndex {
             .field("tools", &self.snapshot.len())
             .field("report", &self.report)
             .finish_non_exhaustive()
-    }
-}
-
-/// Shorthand so that the engine can name the failure of an index.
-impl ToolIndex {
-    pub(crate) fn failure(&self) -> Option<Error> {
-        self.report.failure.clone().map(Error::embedder)
     }
 }

@@ -49,6 +49,8 @@ struct Header {
     fingerprint: String,
     dimensions: usize,
     count: usize,
+    /// Of everything after the header: a flipped sign leaves a vector's length as it was.
+    sha256: String,
 }
 
 impl VectorCache {
@@ -113,24 +115,27 @@ impl VectorCache {
     /// [`ErrorKind::Io`].
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
+        let mut keys: Vec<&String> = self.vectors.keys().collect();
+        keys.sort();
+        let mut body = Vec::with_capacity(keys.len() * (KEY + 4 * self.dimensions));
+        for key in keys {
+            body.extend_from_slice(key.as_bytes());
+            for value in self.vectors[key].iter() {
+                body.extend_from_slice(&value.to_le_bytes());
+            }
+        }
         let header = Header {
             fingerprint: self.fingerprint.clone(),
             dimensions: self.dimensions,
             count: self.vectors.len(),
+            sha256: sha256_hex(&body),
         };
         let mut bytes = format!("{MAGIC}\n").into_bytes();
         serde_json::to_writer(&mut bytes, &header).map_err(|error| {
             Error::new(ErrorKind::Io, "the cache cannot be written").with_source(error)
         })?;
         bytes.push(b'\n');
-        let mut keys: Vec<&String> = self.vectors.keys().collect();
-        keys.sort();
-        for key in keys {
-            bytes.extend_from_slice(key.as_bytes());
-            for value in self.vectors[key].iter() {
-                bytes.extend_from_slice(&value.to_le_bytes());
-            }
-        }
+        bytes.append(&mut body);
         let aside = path.with_extension("partial");
         std::fs::write(&aside, bytes).and_then(|()| std::fs::rename(&aside, path)).map_err(
             |error| {
@@ -179,6 +184,9 @@ impl VectorCache {
         let body = body.unwrap_or_default();
         if header.count.checked_mul(record) != Some(body.len()) {
             return Err(damaged("its length"));
+        }
+        if sha256_hex(body) != header.sha256 {
+            return Err(damaged("its checksum"));
         }
         let mut cache = Self::new(header.fingerprint, header.dimensions);
         for record in body.chunks_exact(record) {

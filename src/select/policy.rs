@@ -86,14 +86,12 @@ impl Eligible {
 
     /// The rows of `self` that `keep` keeps too.
     pub(crate) fn and(&self, snapshot: &Snapshot, keep: impl Fn(&Tool) -> bool) -> Self {
-        let mut row = 0;
-        let rows: Vec<bool> = snapshot
-            .tools()
-            .map(|tool| {
-                row += 1;
-                self.contains(row - 1) && keep(tool)
-            })
-            .collect();
+        self.and_rows(snapshot.len(), |row| keep(snapshot.tool(row)))
+    }
+
+    /// The rows of `self`, of `len` rows in all, that `keep` keeps too.
+    pub(crate) fn and_rows(&self, len: usize, keep: impl Fn(usize) -> bool) -> Self {
+        let rows: Vec<bool> = (0..len).map(|row| self.contains(row) && keep(row)).collect();
         let count = rows.iter().filter(|&&keep| keep).count();
         Self { mask: (count < rows.len()).then_some(rows), count }
     }

@@ -196,9 +196,7 @@ impl Selector {
                 reasons[row] = Some(PickReason::Room);
             }
         } else {
-            let rank_among = eligible.and(snapshot, |tool| {
-                snapshot.row(tool.id()).is_some_and(|row| reasons[row].is_none())
-            });
+            let rank_among = eligible.and_rows(snapshot.len(), |row| reasons[row].is_none());
             let request = SelectRequest::new(query).k(self.top_k);
             let ranked = self.engine.select_among(&index, &request, &rank_among)?;
             let admitted = ranked.candidates.iter();

@@ -1,12 +1,20 @@
 //! The gate before execution.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::find_tool::FindRequest;
+use super::{Session, reach, slot};
 use crate::catalog::{Tool, ToolId};
+use crate::error::Result;
+use crate::index::{ToolIndex, definition_text};
+use crate::select::SelectRequest;
+
+/// Tools that one refusal names.
+const MAX_NAMED: usize = 20;
 
 /// A call as the model made it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -103,5 +111,117 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
+    }
+}
+
+impl Session {
+    /// Whether a call may run, judged by the policy and the catalog of now.
+    ///
+    /// A call of a tool that the caller may use but was not shown is refused with the tool's
+    /// definition, and the tool is loaded: the model guessed its arguments. A call of a tool that
+    /// the caller may not use gets the same words as one that does not exist.
+    ///
+    /// # Errors
+    /// [`ErrorKind::LexicalIndex`](crate::ErrorKind::LexicalIndex) when suggestions cannot be made.
+    pub fn authorize(&mut self, call: &Call) -> Result<Verdict> {
+        self.traced_authorize(call)
+    }
+
+    pub(super) fn judge(&mut self, call: &Call, now: &Arc<ToolIndex>) -> Result<Verdict> {
+        if call.name == self.meta.name {
+            return Ok(match FindRequest::from_arguments(&call.arguments) {
+                Ok(request) => Verdict::MetaTool(request),
+                Err(error) => {
+                    let text = format!("{} was not understood: {error}.", self.meta.name);
+                    Verdict::Refused(Refusal::new(RefusalKind::BadArguments, text))
+                }
+            });
+        }
+        match self.called(now, &call.name).as_slice() {
+            [row] => Ok(self.authorize_row(now, *row)),
+            [] => self.refuse_unknown(now, &call.name).map(Verdict::Refused),
+            several => {
+                let names: Vec<&str> = several
+                    .iter()
+                    .take(MAX_NAMED)
+                    .map(|&row| now.snapshot.names().provider_name(row))
+                    .collect();
+                let text = format!(
+                    "'{}' stands for several tools; call one of: {}.",
+                    call.name.escape_debug(),
+                    names.join(", ")
+                );
+                Ok(Verdict::Refused(Refusal::new(RefusalKind::Ambiguous, text)))
+            }
+        }
+    }
+
+    /// The rows of `now` that a called name stands for and the caller may use.
+    ///
+    /// A name means what it meant in the list that the model was sent. Ends of names are good enough
+    /// to find a tool but not to run one: "account" must not delete an account.
+    fn called(&self, now: &ToolIndex, name: &str) -> Vec<usize> {
+        let eligible = reach(now, &self.options);
+        let may = |row: usize| eligible.contains(row);
+        let (seen, now) = (&self.index.snapshot, &now.snapshot);
+        let row = seen.names().by_provider(name).filter(|&row| self.eligible.contains(row));
+        if let Some(row) = row {
+            return now.row(seen.tool(row).id()).filter(|&row| may(row)).into_iter().collect();
+        }
+        match now.names().by_provider(name).filter(|&row| may(row)) {
+            Some(row) => vec![row],
+            None => now.names().exact(name, &may),
+        }
+    }
+
+    fn authorize_row(&mut self, now: &ToolIndex, row: usize) -> Verdict {
+        let tool = now.snapshot.tool(row).clone();
+        let id = tool.id().clone();
+        let known = self.is_visible(&id) || self.briefed.contains(&id);
+        let shown = known && !self.unseen.contains(&id);
+        if shown {
+            self.set.begin_call(&id);
+            return Verdict::Run(Authorized { tool });
+        }
+        let delta = self.set.admit_called(&slot(now, row));
+        // A tool that only the next step's snapshot has shows with that step.
+        let listed = self.set.contains(&id) && self.index.snapshot.row(&id).is_some();
+        if !self.pass_through {
+            self.pending.extend(delta);
+        }
+        self.unseen.add(id.clone());
+        if !self.briefed.contains(&id) {
+            self.briefed.push(id);
+        }
+        let name = now.snapshot.names().provider_name(row);
+        let definition = definition_text(name, tool.description(), tool.parameters());
+        let list = if listed { "It is in your list from your next message on. " } else { "" };
+        let text = format!(
+            "{name} did not run, because you had not been shown its definition and guessed the \
+             arguments. {list}Call it again with arguments that fit: {definition}"
+        );
+        Verdict::Refused(Refusal::new(RefusalKind::NotLoaded, text))
+    }
+
+    /// The same words for hidden and missing tools, with suggestions from the eligible ones.
+    fn refuse_unknown(&self, now: &Arc<ToolIndex>, name: &str) -> Result<Refusal> {
+        let shown: String = name.chars().take(80).collect();
+        let request = SelectRequest::new(shown.as_str()).k(3).context(self.options.context.clone());
+        let near = self.engine.select_among(now, &request, &reach(now, &self.options))?;
+        let mut text = format!("There is no tool called '{}'.", shown.escape_debug());
+        let names: Vec<&str> = near
+            .candidates
+            .iter()
+            .filter_map(|candidate| now.snapshot.row(&candidate.id))
+            .take(MAX_NAMED)
+            .map(|row| now.snapshot.names().provider_name(row))
+            .collect();
+        if !names.is_empty() {
+            text += &format!(" Similar ones: {}.", names.join(", "));
+        }
+        if !self.pass_through {
+            text += &format!(" Use {} to look for what you need.", self.meta.name);
+        }
+        Ok(Refusal::new(RefusalKind::Unknown, text))
     }
 }

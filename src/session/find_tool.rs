@@ -13,6 +13,12 @@ use crate::working_set::RefuseReason;
 /// The most tools that one search may bring in.
 const MAX_LIMIT: usize = 50;
 
+/// Bytes of a search that are remembered as they are.
+const MAX_KEY: usize = 512;
+
+/// Characters of an unknown name that a reply repeats.
+const MAX_ECHO: usize = 80;
+
 /// Prefix by which an intent names tools instead: `select:a,b`.
 const SELECT: &str = "select:";
 
@@ -98,9 +104,22 @@ impl FindRequest {
                 request.add_intent(&intent);
             }
         }
-        request.names.extend(strings(fields.get("names"), "names")?);
-        request.describe = strings(fields.get("describe"), "describe")?;
-        request.namespace = strings(fields.get("namespace"), "namespace")?.into_iter().next();
+        let written = |key: &str| -> Result<Vec<String>> {
+            // Models fill in what they mean to leave out.
+            let list = strings(fields.get(key), key)?;
+            let list = list.iter().map(|text| text.trim()).filter(|text| !text.is_empty());
+            Ok(list.map(str::to_owned).collect())
+        };
+        request.names.extend(written("names")?);
+        request.describe = written("describe")?;
+        if request.names.len().max(request.describe.len()) > MAX_LIMIT {
+            return Err(bad(&format!("give at most {MAX_LIMIT} names in one call")));
+        }
+        let mut namespaces = written("namespace")?.into_iter();
+        request.namespace = namespaces.next();
+        if namespaces.next().is_some() {
+            return Err(bad("give one 'namespace', or none to search them all"));
+        }
         request.limit = match fields.get("limit") {
             None | Some(Value::Null | Value::Bool(false)) => None,
             Some(Value::String(text)) if text.trim().is_empty() => None,
@@ -150,14 +169,16 @@ impl FindRequest {
             words.sort();
             words
         };
-        format!(
+        let key = format!(
             "{:?} {:?} {:?} {:?} {:?}",
             normal(&self.intents),
             normal(&self.names),
             normal(&self.describe),
             self.namespace,
             self.limit
-        )
+        );
+        // A session remembers its searches, and a model may search with a whole file.
+        if key.len() > MAX_KEY { crate::digest::sha256_hex(key) } else { key }
     }
 }
 
@@ -347,6 +368,7 @@ impl fmt::Display for FindReply {
             let names: Vec<String> = self
                 .unknown_names
                 .iter()
+                .map(|name| name.chars().take(MAX_ECHO).collect::<String>())
                 .map(|name| format!("'{}'", name.escape_debug()))
                 .collect();
             lines.push(format!("There is no tool called {}.", names.join(", ")));

@@ -5,17 +5,25 @@ mod authorize;
 mod find_tool;
 mod lookup;
 mod options;
+mod record;
+mod refresh;
+mod replay;
 mod search;
+mod shadow;
 mod state;
 mod turn;
 mod visible;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use asynchronous::AsyncSession;
 pub use authorize::{Authorized, Call, Refusal, RefusalKind, Verdict};
 pub use find_tool::{Definition, FindReply, FindRequest, FindStatus, FoundTool};
 pub use options::{FIND_TOOL, SessionOptions};
+use refresh::{CoreTool, core_id, core_rows, fits_whole, roomy};
+pub use replay::{Difference, Replay, ReplayReport};
+pub use shadow::{MissedCall, Shadow, ShadowReport};
 pub use state::{RestoreReport, SessionState};
 pub use turn::{Turn, TurnInput};
 use visible::{BuiltinJson, VisibleInner};
@@ -27,7 +35,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::index::{ToolIndex, definition_text};
 use crate::select::{Eligible, Message, RuntimeContext, SelectRequest, TokenFigures, first_line};
 use crate::text::TokenCount;
-use crate::working_set::{Delta, ListOrder, Slot, WorkingSet};
+use crate::trace::{Recorder, Stage};
+use crate::working_set::{Delta, Slot, WorkingSet};
 
 /// Messages that a session remembers for its requests.
 const MAX_RECENT: usize = 6;
@@ -83,11 +92,12 @@ pub struct Session {
     /// The index of this step.
     index: Arc<ToolIndex>,
     eligible: Eligible,
+    /// Tokens of all eligible tools.
+    naive_tokens: TokenCount,
+    core: Vec<CoreTool>,
     set: WorkingSet,
     meta: Arc<MetaTool>,
     meta_tokens: TokenCount,
-    /// Tokens of all eligible tools.
-    naive_tokens: TokenCount,
     pass_through: bool,
     recent: Vec<Message>,
     /// Used since the last step.
@@ -100,13 +110,18 @@ pub struct Session {
     briefed: Vec<ToolId>,
     /// Tools that came in since a list was last taken: the model was not shown them yet.
     unseen: Unseen,
+    trace: Recorder,
 }
 
 /// Tools that are in the list but in none that was taken.
 ///
 /// Taking a list needs no `&mut`, as reading should not; hence the lock, which nobody contends.
 #[derive(Debug, Default)]
-struct Unseen(Mutex<Vec<ToolId>>);
+struct Unseen {
+    tools: Mutex<Vec<ToolId>>,
+    /// Whether there were some when a list was taken.
+    taken: AtomicBool,
+}
 
 impl Unseen {
     fn add(&self, id: ToolId) {
@@ -118,7 +133,16 @@ impl Unseen {
     }
 
     fn clear(&self) {
-        self.list().clear();
+        let mut tools = self.list();
+        if !tools.is_empty() {
+            tools.clear();
+            self.taken.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the list was taken since the last time this was asked, and that showed something.
+    fn was_taken(&self) -> bool {
+        self.taken.swap(false, Ordering::Relaxed)
     }
 
     fn contains(&self, id: &ToolId) -> bool {
@@ -126,60 +150,66 @@ impl Unseen {
     }
 
     fn list(&self) -> std::sync::MutexGuard<'_, Vec<ToolId>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Session {
     pub(crate) fn open(engine: Engine, options: SessionOptions) -> Result<Self> {
+        let mut session = Self::begin(engine, options)?;
+        if let Some(missing) = session.core.iter().find(|tool| tool.id.is_none()) {
+            resolve(&session.index, &session.eligible, &missing.name, "core")?;
+        }
+        for name in session.options.pinned.clone() {
+            let row = resolve(&session.index, &session.eligible, &name, "pinned")?;
+            let delta = session.set.pin(slot(&session.index, row))?;
+            if !session.pass_through {
+                session.pending.extend(delta);
+            }
+        }
+        Ok(session)
+    }
+
+    /// A run without pins; core tools that are not there come in when they are listed.
+    pub(crate) fn begin(engine: Engine, options: SessionOptions) -> Result<Self> {
         options.validate()?;
         let index = engine.index();
         let eligible = reach(&index, &options);
         let meta = MetaTool::new(&options.meta_tool, options.compressed.is_some());
-        let meta_tokens = engine.token_counter().count(&definition_text(
-            &meta.name,
-            &meta.description,
-            Some(&meta.parameters),
-        ));
-
-        let most = options.pass_through.unwrap_or(options.working_set.limit);
-        let whole: TokenCount = naive_tokens(&index, &eligible);
-        let fits = options.working_set.token_budget.is_none_or(|budget| whole <= budget);
-        // An empty catalog is not a small one: 0 means never, even before the first tool is there.
-        let pass_through = most > 0 && eligible.count() <= most && fits;
-
-        let core = resolve_all(&index, &eligible, &options.core, "core")?;
+        let text = definition_text(&meta.name, &meta.description, Some(&meta.parameters));
+        let meta_tokens = engine.token_counter().count(&text);
+        let naive = naive_tokens(&index, &eligible);
+        let core: Vec<CoreTool> = options
+            .core
+            .iter()
+            .map(|name| CoreTool { name: name.clone(), id: core_id(&index, &eligible, name) })
+            .collect();
+        let slots = slots(&index, core_rows(&index, &eligible, &core));
+        let pass_through = fits_whole(&options, eligible.count(), naive);
         let set = if pass_through {
-            // Everything is shown, so that no limit can be passed.
-            let roomy = options.working_set.clone().limit(usize::MAX);
-            WorkingSet::new(roomy, slots(&index, core), 0)?
+            WorkingSet::new(roomy(), slots, 0)?
         } else {
-            WorkingSet::new(options.working_set.clone(), slots(&index, core), meta_tokens)?
+            WorkingSet::new(options.working_set.clone(), slots, meta_tokens)?
         };
-        let mut session = Self {
+        Ok(Self {
             engine,
             index,
             eligible,
+            naive_tokens: naive,
+            core,
             set,
             meta: Arc::new(meta),
             meta_tokens,
-            naive_tokens: whole,
             pass_through,
             recent: Vec::new(),
             used: Vec::new(),
             pending: Delta::default(),
             searches: Vec::new(),
             briefed: Vec::new(),
+            trace: Recorder::default(),
             unseen: Unseen::default(),
             options,
-        };
-        let pinned = session.options.pinned.clone();
-        for row in resolve_all(&session.index, &session.eligible, &pinned, "pinned")? {
-            let slot = slot(&session.index, row);
-            let delta = session.set.pin(slot)?;
-            session.pending.extend(delta);
-        }
-        Ok(session)
+        })
     }
 
     pub(crate) fn from_state(
@@ -197,20 +227,15 @@ impl Session {
                 ),
             ));
         }
-        let mut session = Self::open(engine, options)?;
+        let mut session = Self::begin(engine, options)?;
         let index = Arc::clone(&session.index);
         let eligible = session.eligible.clone();
         // Decided when the run began: it must not flip because it was stored meanwhile.
-        if session.pass_through != state.pass_through {
-            session.pass_through = state.pass_through;
-            let core = session.set.core().cloned().collect::<Vec<_>>();
-            let core = core.iter().filter_map(|id| index.snapshot.row(id)).collect();
-            let (options, reserved) = if state.pass_through {
-                (session.options.working_set.clone().limit(usize::MAX), 0)
-            } else {
-                (session.options.working_set.clone(), session.meta_tokens)
-            };
-            session.set = WorkingSet::new(options, slots(&index, core), reserved)?;
+        if session.pass_through && !state.pass_through {
+            session.pass_through = false;
+            let core = slots(&index, core_rows(&index, &eligible, &session.core));
+            let options = session.options.working_set.clone();
+            session.set = WorkingSet::new(options, core, session.meta_tokens)?;
         }
         let cost = |id: &ToolId| cost(&index, &eligible, id);
         let left_out = session.set.take_over(state.working_set, &cost);
@@ -218,11 +243,12 @@ impl Session {
         session.recent = state.recent;
         session.searches = state.searches;
         session.briefed = state.briefed.into_iter().filter(known).collect();
-        session.pending = Delta::default();
+        let missing = session.core.iter().filter(|tool| tool.id.is_none());
         let report = RestoreReport {
             stored_version: state.catalog_version,
             current_version: index.snapshot.version(),
             left_out,
+            missing_core: missing.map(|tool| tool.name.clone()).collect(),
         };
         Ok((session, report))
     }
@@ -264,7 +290,10 @@ impl Session {
     /// # Errors
     /// [`ErrorKind::LexicalIndex`]; the list is as it was then.
     pub fn turn(&mut self, input: impl Into<TurnInput>) -> Result<Turn> {
-        let input = input.into();
+        self.traced_turn(input.into())
+    }
+
+    fn take_turn(&mut self, input: TurnInput) -> Result<Turn> {
         let mut delta = self.begin_step();
         let recent = input.recent.unwrap_or_else(|| self.recent.clone());
         let (mut selection, mut retrieved) = (None, Vec::new());
@@ -276,14 +305,21 @@ impl Session {
                 .context(self.options.context.clone());
             request.fallback = self.options.fallback;
             request.intent_rules.clone_from(&self.options.intent);
-            let found = self.engine.select_among(&self.index, &request, &self.eligible)?;
+            let found = match self.engine.select_among(&self.index, &request, &self.eligible) {
+                Ok(found) => found,
+                Err(error) => {
+                    self.pending = delta;
+                    return Err(error);
+                }
+            };
+            self.trace_selection(&request, &found);
             let rows = found.candidates.iter().filter_map(|c| self.index.snapshot.row(&c.id));
             retrieved = slots(&self.index, rows.collect());
             selection = Some(found);
         }
         self.remember(Message::user(input.message));
         let used = self.take_used();
-        delta.extend(self.set.observe(&retrieved, &used));
+        delta.extend(self.observe(&retrieved, &used));
         Ok(Turn { visible: self.visible(), selection, delta })
     }
 
@@ -291,14 +327,27 @@ impl Session {
     ///
     /// Nothing is retrieved; what was used is promoted, and a refresh of the catalog shows.
     pub fn step(&mut self) -> Turn {
+        self.traced_step()
+    }
+
+    fn take_step(&mut self) -> Turn {
         let mut delta = self.begin_step();
         let used = self.take_used();
-        delta.extend(self.set.observe(&[], &used));
+        delta.extend(self.observe(&[], &used));
         Turn { visible: self.visible(), selection: None, delta }
+    }
+
+    fn observe(&mut self, retrieved: &[Slot], used: &[Slot]) -> Delta {
+        let delta = self.set.observe(retrieved, used);
+        // A list that is shown whole does not depend on the set, which only remembers what was used
+        // for the day when the catalog outgrows it.
+        if self.pass_through { Delta::default() } else { delta }
     }
 
     /// Remembers what the model said, so that "yes, do it" is understood.
     pub fn note_reply(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        self.trace_input(|| Stage::Reply { text: text.clone() });
         self.remember(Message::assistant(text));
     }
 
@@ -313,32 +362,15 @@ impl Session {
 
     fn list(&self) -> Visible {
         let snapshot = &self.index.snapshot;
-        let core: Vec<usize> = self.set.core().filter_map(|id| snapshot.row(id)).collect();
-        let n_core = core.len();
-        let mut rows = core;
-        if self.pass_through {
-            for row in 0..snapshot.len() {
-                if self.eligible.contains(row) && !rows.contains(&row) {
-                    rows.push(row);
-                }
-            }
-            if self.options.working_set.order == ListOrder::Name {
-                rows[n_core..].sort_by_key(|&row| snapshot.names().provider_name(row));
-            }
-        } else {
-            rows.extend(
-                self.set.visible().skip(self.set.core().len()).filter_map(|id| snapshot.row(id)),
-            );
-        }
-        let all = rows.len() >= self.eligible.count();
-        let meta = (!all).then(|| self.meta.clone());
+        let rows = self.visible_rows();
+        let meta = (!self.pass_through).then(|| Arc::clone(&self.meta));
         let sent = rows.iter().map(|&row| self.index.costs[row]).sum::<TokenCount>()
             + if meta.is_some() { self.meta_tokens } else { 0 };
         let tools = rows.into_iter().map(|row| Arc::clone(snapshot.visible_tool(row))).collect();
         Visible {
             inner: Arc::new(VisibleInner {
                 tools,
-                core: n_core,
+                core: self.set.core().len(),
                 meta,
                 builtins: snapshot
                     .builtins()
@@ -353,93 +385,9 @@ impl Session {
         }
     }
 
-    /// Whether a call may run, judged by the policy and the catalog of now.
-    ///
-    /// A call of a tool that the caller may use but was not shown is refused with the tool's
-    /// definition, and the tool is loaded: the model guessed its arguments. A call of a tool that
-    /// the caller may not use gets the same words as one that does not exist.
-    ///
-    /// # Errors
-    /// [`ErrorKind::LexicalIndex`] when suggestions cannot be made.
-    pub fn authorize(&mut self, call: &Call) -> Result<Verdict> {
-        if call.name == self.meta.name {
-            return Ok(match FindRequest::from_arguments(&call.arguments) {
-                Ok(request) => Verdict::MetaTool(request),
-                Err(error) => {
-                    let text = format!("{} was not understood: {error}.", self.meta.name);
-                    Verdict::Refused(Refusal::new(RefusalKind::BadArguments, text))
-                }
-            });
-        }
-        let now = self.engine.index();
-        let snapshot = &now.snapshot;
-        let eligible = reach(&now, &self.options);
-        let may = |row: usize| eligible.contains(row);
-        let rows = match snapshot.names().by_provider(&call.name).filter(|&row| may(row)) {
-            Some(row) => vec![row],
-            None => snapshot.names().resolve(&call.name, &may),
-        };
-        match rows.as_slice() {
-            [row] => Ok(self.authorize_row(&now, *row)),
-            [] => self.refuse_unknown(&now, &call.name).map(Verdict::Refused),
-            several => {
-                let names: Vec<&str> =
-                    several.iter().map(|&row| snapshot.names().provider_name(row)).collect();
-                let text = format!(
-                    "'{}' stands for several tools; call one of: {}.",
-                    call.name.escape_debug(),
-                    names.join(", ")
-                );
-                Ok(Verdict::Refused(Refusal::new(RefusalKind::Ambiguous, text)))
-            }
-        }
-    }
-
-    fn authorize_row(&mut self, now: &ToolIndex, row: usize) -> Verdict {
-        let tool = now.snapshot.tool(row).clone();
-        let id = tool.id().clone();
-        let known = self.is_visible(&id) || self.briefed.contains(&id);
-        let shown = known && !self.unseen.contains(&id);
-        if shown {
-            self.set.begin_call(&id);
-            return Verdict::Run(Authorized { tool });
-        }
-        let delta = self.set.admit_called(&slot(now, row));
-        let loaded = self.set.contains(&id);
-        self.pending.extend(delta);
-        self.unseen.add(id.clone());
-        if !self.briefed.contains(&id) {
-            self.briefed.push(id);
-        }
-        let name = now.snapshot.names().provider_name(row);
-        let definition = definition_text(name, tool.description(), tool.parameters());
-        let list = if loaded { "It is in your list from your next message on. " } else { "" };
-        let text = format!(
-            "{name} did not run, because you had not been shown its definition and guessed the \
-             arguments. {list}Call it again with arguments that fit: {definition}"
-        );
-        Verdict::Refused(Refusal::new(RefusalKind::NotLoaded, text))
-    }
-
-    /// The same words for hidden and missing tools, with suggestions from the eligible ones.
-    fn refuse_unknown(&self, now: &Arc<ToolIndex>, name: &str) -> Result<Refusal> {
-        let shown: String = name.chars().take(80).collect();
-        let request = SelectRequest::new(shown.as_str()).k(3).context(self.options.context.clone());
-        let near = self.engine.select_among(now, &request, &reach(now, &self.options))?;
-        let mut text = format!("There is no tool called '{}'.", shown.escape_debug());
-        let names: Vec<&str> =
-            near.candidates.iter().filter_map(|c| now.snapshot.provider_name(&c.id)).collect();
-        if !names.is_empty() {
-            text += &format!(" Similar ones: {}.", names.join(", "));
-        }
-        if self.list().meta_tool().is_some() {
-            text += &format!(" Use {} to look for what you need.", self.meta.name);
-        }
-        Ok(Refusal::new(RefusalKind::Unknown, text))
-    }
-
     /// Notes that an authorised call ran: the tool is promoted now and reported with the next step.
     pub fn record_use(&mut self, tool: &Authorized) {
+        self.trace_input(|| Stage::Used { tool: tool.id().clone() });
         let id = tool.id();
         self.set.end_call(id);
         self.set.touch(id);
@@ -450,6 +398,7 @@ impl Session {
 
     /// Notes that an authorised call will not be answered: it is no longer held.
     pub fn abandon(&mut self, tool: &Authorized) {
+        self.trace_input(|| Stage::Abandoned { tool: tool.id().clone() });
         self.set.end_call(tool.id());
     }
 
@@ -460,8 +409,11 @@ impl Session {
     /// [`ErrorKind::UnknownTool`], [`ErrorKind::BudgetTooSmall`]; nothing has changed then.
     pub fn pin(&mut self, name: &str) -> Result<Delta> {
         let row = resolve(&self.index, &self.eligible, name, "pinned")?;
+        let epoch = self.set.epoch();
         let delta = self.set.pin(slot(&self.index, row))?;
-        self.pending.extend(delta.clone());
+        let tool = self.index.snapshot.tool(row).id().clone();
+        let delta = self.note(delta);
+        self.trace_edit(epoch, &delta, Stage::Pin { tool });
         Ok(delta)
     }
 
@@ -471,7 +423,9 @@ impl Session {
     /// [`ErrorKind::UnknownTool`].
     pub fn unpin(&mut self, name: &str) -> Result<()> {
         let row = resolve(&self.index, &self.eligible, name, "unpinned")?;
-        self.set.unpin(self.index.snapshot.tool(row).id());
+        let tool = self.index.snapshot.tool(row).id().clone();
+        self.set.unpin(&tool);
+        self.trace_input(|| Stage::Unpin { tool });
         Ok(())
     }
 
@@ -481,9 +435,23 @@ impl Session {
     /// [`ErrorKind::UnknownTool`].
     pub fn release(&mut self, name: &str) -> Result<Delta> {
         let row = resolve(&self.index, &self.eligible, name, "released")?;
-        let delta = self.set.release(self.index.snapshot.tool(row).id());
-        self.pending.extend(delta.clone());
+        let epoch = self.set.epoch();
+        let tool = self.index.snapshot.tool(row).id().clone();
+        self.used.retain(|used| *used != tool);
+        let delta = self.set.release(&tool);
+        let delta = self.note(delta);
+        self.trace_edit(epoch, &delta, Stage::Release { tool });
         Ok(delta)
+    }
+
+    /// Keeps what changed for the next turn's report; nothing when the list is shown whole, which
+    /// does not depend on the set.
+    fn note(&mut self, delta: Delta) -> Delta {
+        if self.pass_through {
+            return Delta { new_epoch: delta.new_epoch, ..Delta::default() };
+        }
+        self.pending.extend(delta.clone());
+        delta
     }
 
     /// The history was compacted, or the model switched: what is stale leaves, and what the model
@@ -491,13 +459,22 @@ impl Session {
     pub fn on_compaction(&mut self) -> Delta {
         self.searches.clear();
         self.briefed.clear();
-        let delta = self.set.end_epoch();
+        let epoch = self.set.epoch();
+        let mut delta = self.set.end_epoch();
+        if self.pass_through {
+            delta = Delta { new_epoch: true, ..Delta::default() };
+        }
         self.pending.extend(delta.clone());
+        self.trace_edit(epoch, &delta, Stage::Compaction);
         delta
     }
 
     /// Changes the trusted facts of the caller, from the next step or call on.
     pub fn set_context(&mut self, context: RuntimeContext) {
+        self.traced_context(context);
+    }
+
+    fn adopt(&mut self, context: RuntimeContext) {
         self.options.context = context;
         let delta = self.see(self.engine.index());
         self.pending.extend(delta);
@@ -521,6 +498,11 @@ impl Session {
     /// The catalog as this step sees it.
     pub fn snapshot(&self) -> &Snapshot {
         &self.index.snapshot
+    }
+
+    /// Whether every tool that the caller may use is in the list.
+    fn has_nothing_left(&self) -> bool {
+        self.pass_through || self.set.len() >= self.eligible.count()
     }
 
     /// Every tool that the caller may use, in catalog order, under the name that providers know it
@@ -553,6 +535,7 @@ impl Session {
     /// # Ok::<(), toolrack::Error>(())
     /// ```
     pub fn note_shown<S: AsRef<str>>(&mut self, names: impl IntoIterator<Item = S>) {
+        let mut shown = Vec::new();
         let snapshot = &self.index.snapshot;
         for name in names {
             let row = snapshot.names().by_provider(name.as_ref());
@@ -562,8 +545,10 @@ impl Session {
                     self.briefed.push(id.clone());
                 }
                 self.unseen.remove(id);
+                shown.push(id.clone());
             }
         }
+        self.trace_input(|| Stage::Shown { tools: shown });
     }
 
     fn is_visible(&self, id: &ToolId) -> bool {
@@ -572,40 +557,11 @@ impl Session {
                 && self.index.snapshot.row(id).is_some_and(|row| self.eligible.contains(row)))
     }
 
-    /// Takes in the current index; what changed since the last step comes with it.
-    fn begin_step(&mut self) -> Delta {
-        let mut delta = std::mem::take(&mut self.pending);
-        let index = self.engine.index();
-        if !Arc::ptr_eq(&index, &self.index) {
-            delta.extend(self.see(index));
-        }
-        delta
-    }
-
-    fn see(&mut self, index: Arc<ToolIndex>) -> Delta {
-        let old = std::mem::replace(&mut self.index, index);
-        self.eligible = reach(&self.index, &self.options);
-        let (index, eligible) = (Arc::clone(&self.index), self.eligible.clone());
-        self.naive_tokens = naive_tokens(&index, &eligible);
-        // A core tool that is gone comes back by itself when its source does.
-        let core = self
-            .options
-            .core
-            .iter()
-            .filter_map(|name| resolve(&index, &eligible, name, "core").ok())
-            .collect();
-        let mut delta = self.set.reconcile(slots(&index, core), &|id| cost(&index, &eligible, id));
-        let changed = |id: &&ToolId| old.snapshot.get(id) != index.snapshot.get(id);
-        if self.set.visible().any(|id| changed(&id)) {
-            delta.new_epoch = true;
-        }
-        self.briefed.retain(|id| old.snapshot.get(id) == index.snapshot.get(id));
-        delta
-    }
-
     fn take_used(&mut self) -> Vec<Slot> {
         let used = std::mem::take(&mut self.used);
-        slots(&self.index, used.iter().filter_map(|id| self.index.snapshot.row(id)).collect())
+        // What was used may have been taken from the caller since.
+        let rows = used.iter().filter_map(|id| self.index.snapshot.row(id));
+        slots(&self.index, rows.filter(|&row| self.eligible.contains(row)).collect())
     }
 
     fn remember(&mut self, mut message: Message) {
@@ -620,7 +576,8 @@ impl Session {
 
 /// The rows that a run may use: those of its caller, less one that is called like the meta-tool.
 fn reach(index: &ToolIndex, options: &SessionOptions) -> Eligible {
-    let eligible = Eligible::of(&index.snapshot, &options.context);
+    let eligible =
+        tracing::trace_span!("filter").in_scope(|| Eligible::of(&index.snapshot, &options.context));
     match index.snapshot.names().by_provider(&options.meta_tool) {
         Some(reserved) => eligible.without(reserved, index.snapshot.len()),
         None => eligible,
@@ -643,15 +600,6 @@ fn cost(index: &ToolIndex, eligible: &Eligible, id: &ToolId) -> Option<TokenCoun
 fn naive_tokens(index: &ToolIndex, eligible: &Eligible) -> TokenCount {
     let costs = index.costs.iter().enumerate();
     costs.filter(|(row, _)| eligible.contains(*row)).map(|(_, cost)| cost).sum()
-}
-
-fn resolve_all(
-    index: &ToolIndex,
-    eligible: &Eligible,
-    names: &[String],
-    what: &str,
-) -> Result<Vec<usize>> {
-    names.iter().map(|name| resolve(index, eligible, name, what)).collect()
 }
 
 /// The one eligible tool that `name` stands for.

@@ -36,7 +36,8 @@ pub struct SessionOptions {
     /// Tools that one `find_tool` call brings in unless it says otherwise. Default 5.
     pub find_limit: usize,
     /// Catalogs of at most this many eligible tools are shown whole; the tool limit by default, 0
-    /// never. A token budget still has to hold. Decided once, when the session opens.
+    /// never. A token budget still has to hold. Decided once, when the session opens, so that it
+    /// cannot flip; a catalog that later outgrows these limits is shown whole no longer, for good.
     pub pass_through: Option<usize>,
     /// Name of the meta-tool. Default `find_tool`. A tool of the catalog that is called so is out of
     /// reach of the run ([`warnings`](crate::Session::warnings)).

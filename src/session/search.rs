@@ -4,7 +4,7 @@ use super::find_tool::{FindReply, FindRequest, FindStatus, FoundTool};
 use super::{Session, slot, summary};
 use crate::catalog::ToolId;
 use crate::error::Result;
-use crate::select::{Outcome, SelectRequest};
+use crate::select::{MAX_INTENTS, Outcome, SelectRequest, Selection};
 use crate::working_set::{Delta, RefuseReason, Slot};
 
 /// Names in a reply that found nothing.
@@ -26,10 +26,18 @@ impl Session {
     /// [`ErrorKind::LexicalIndex`](crate::ErrorKind::LexicalIndex). A search that finds nothing is a
     /// reply, not an error.
     pub fn find_tool(&mut self, request: &FindRequest) -> Result<FindReply> {
+        self.traced_find(request)
+    }
+
+    pub(super) fn carry_out(&mut self, request: &FindRequest) -> Result<FindReply> {
         let mut hits = self.hits(request)?;
+        if let Some(ranked) = hits.ranked.take() {
+            let (select, selection) = *ranked;
+            self.trace_selection(&select, &selection);
+        }
         let ids: Vec<ToolId> = hits.rows.iter().map(|slot| slot.id.clone()).collect();
         let key = request.key();
-        let repeated = self.searches.iter().any(|(old, found)| *old == key && *found == ids);
+        let known = self.searches.iter().any(|(old, found)| *old == key && *found == ids);
         self.searches.retain(|(old, _)| *old != key);
         self.searches.push((key, ids));
         if self.searches.len() > MAX_SEARCHES {
@@ -46,9 +54,14 @@ impl Session {
                 false => new.push(slot),
             }
         }
-        let mut delta = self.set.admit_found(&visible);
-        delta.extend(self.set.admit_found(&new));
+        let mut delta = Delta::default();
+        if !self.pass_through {
+            delta = self.set.admit_found(&visible);
+            delta.extend(self.set.admit_found(&new));
+        }
         delta.admitted.iter().for_each(|(id, _)| self.unseen.add(id.clone()));
+        // What was evicted since and is loaded anew is news.
+        let repeated = known && delta.admitted.is_empty();
         if self.options.pin_found {
             self.pin_what_is_visible(visible.iter().chain(&new), &mut delta);
         }
@@ -81,7 +94,7 @@ impl Session {
         let mut intents = request.intents.clone();
         if hits.rows.is_empty() && intents.is_empty() {
             // Guessed names say what was wanted.
-            intents = hits.unknown.clone();
+            intents = hits.unknown.iter().take(MAX_INTENTS).cloned().collect();
         }
         hits.named = hits.rows.len();
         if !intents.is_empty() {
@@ -100,7 +113,11 @@ impl Session {
             }
             let gate = selection.thresholds.read;
             let near = selection.rejected.iter().filter(|(near, _)| near.gate.get() >= gate);
-            hits.near = near.map(|(near, _)| near.id.clone()).take(MAX_NEAR).collect();
+            let near = near.map(|(near, _)| near.id.clone());
+            hits.near = near.filter(|id| !self.is_visible(id)).take(MAX_NEAR).collect();
+            if self.trace.is_on() {
+                hits.ranked = Some(Box::new((select, selection.clone())));
+            }
             if let Outcome::Ambiguous(ids) = selection.outcome {
                 hits.ambiguous.extend(ids);
             }
@@ -130,7 +147,7 @@ impl Session {
             hits.ambiguous.iter().filter_map(|id| self.found(id)).collect();
         let status = if repeated {
             FindStatus::Repeated
-        } else if self.list().meta_tool().is_none() && loaded.is_empty() {
+        } else if self.has_nothing_left() && loaded.is_empty() {
             FindStatus::NothingLeft
         } else if nothing {
             FindStatus::NothingFound
@@ -170,9 +187,10 @@ impl Session {
     }
 
     fn found(&self, id: &ToolId) -> Option<FoundTool> {
-        let tool = self.index.snapshot.get(id)?;
-        let name = self.index.snapshot.provider_name(id)?.to_owned();
-        Some(FoundTool { id: id.clone(), name, summary: summary(tool) })
+        let snapshot = &self.index.snapshot;
+        let row = snapshot.row(id)?;
+        let name = snapshot.names().provider_name(row).to_owned();
+        Some(FoundTool { id: id.clone(), name, summary: summary(snapshot.tool(row)) })
     }
 }
 
@@ -188,6 +206,8 @@ struct Hits {
     unknown: Vec<String>,
     total: usize,
     degraded: Option<String>,
+    /// The search behind `rows`, for the trace.
+    ranked: Option<Box<(SelectRequest, Selection)>>,
 }
 
 impl Hits {

@@ -40,4 +40,7 @@ pub struct RestoreReport {
     pub current_version: u64,
     /// Tools of the state that are gone, may no longer be used, or no longer fit.
     pub left_out: Vec<ToolId>,
+    /// Core tools of the options that do not stand for a tool now, as they were written. They come
+    /// back when the catalog lists them.
+    pub missing_core: Vec<String>,
 }

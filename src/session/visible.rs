@@ -1,10 +1,13 @@
 //! What is sent to the model: the list of this moment.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
+use super::Session;
 use crate::catalog::{Builtin, ToolId, VisibleTool};
 use crate::select::TokenFigures;
+use crate::working_set::ListOrder;
 
 /// The meta-tool's definition: constant bytes for a name and a mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,7 +96,7 @@ impl Visible {
         &self.inner.tools
     }
 
-    /// The meta-tool; `None` when there is nothing left to find.
+    /// The meta-tool; `None` when the catalog is shown whole.
     pub fn meta_tool(&self) -> Option<&MetaTool> {
         self.inner.meta.as_deref()
     }
@@ -173,5 +176,29 @@ impl fmt::Display for Visible {
             tokens.naive,
             tokens.saved_share() * 100.0
         )
+    }
+}
+
+impl Session {
+    /// The rows of the visible tools, core first.
+    pub(super) fn visible_rows(&self) -> Vec<usize> {
+        let snapshot = &self.index.snapshot;
+        let row = |id: &ToolId| snapshot.row(id);
+        if !self.pass_through {
+            return self.set.visible().filter_map(row).collect();
+        }
+        let mut rows: Vec<usize> = self.set.core().filter_map(row).collect();
+        let core: HashSet<usize> = rows.iter().copied().collect();
+        let others = (0..snapshot.len()).filter(|row| !core.contains(row));
+        rows.extend(others.filter(|&row| self.eligible.contains(row)));
+        if self.options.working_set.order == ListOrder::Name {
+            rows[core.len()..].sort_by_key(|&row| snapshot.names().provider_name(row));
+        }
+        rows
+    }
+
+    pub(super) fn visible_ids(&self) -> Vec<ToolId> {
+        let snapshot = &self.index.snapshot;
+        self.visible_rows().into_iter().map(|row| snapshot.tool(row).id().clone()).collect()
     }
 }

@@ -12,7 +12,7 @@ use super::{TokenCount, TokenCounter};
 /// ```
 /// use toolrack::{TiktokenCounter, TokenCounter};
 ///
-/// assert_eq!(TiktokenCounter::o200k().count("tool retrieval"), 3);
+/// assert_eq!(TiktokenCounter::o200k().count("tool retrieval"), 2);
 /// ```
 #[derive(Clone)]
 pub struct TiktokenCounter {

@@ -19,6 +19,9 @@ pub enum AdmitReason {
     Called,
     /// The runtime pinned it.
     Pinned,
+    /// The catalog lists it now: a core tool that is back, and any new tool when the catalog is shown
+    /// whole.
+    Listed,
 }
 
 /// Why a tool went out.
@@ -37,6 +40,8 @@ pub enum EvictReason {
     Released,
     /// It left the catalog, or the caller may no longer use it.
     Gone,
+    /// The catalog outgrew the limits under which it is shown whole.
+    Outgrown,
 }
 
 /// Why a tool did not come in.
@@ -93,6 +98,7 @@ impl fmt::Display for Delta {
                 AdmitReason::Found => "found by the model",
                 AdmitReason::Called => "called by the model",
                 AdmitReason::Pinned => "pinned",
+                AdmitReason::Listed => "new in the catalog",
             };
             writeln!(f, "+ {id} ({why})")?;
         }
@@ -102,6 +108,7 @@ impl fmt::Display for Delta {
                 EvictReason::LeastRecent => writeln!(f, "- {id} (least recently wanted)")?,
                 EvictReason::Released => writeln!(f, "- {id} (released)")?,
                 EvictReason::Gone => writeln!(f, "- {id} (no longer available)")?,
+                EvictReason::Outgrown => writeln!(f, "- {id} (the catalog is too large to show)")?,
             }
         }
         for (id, why) in &self.refused {

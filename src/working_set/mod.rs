@@ -43,10 +43,11 @@ struct Active {
 /// Wanting a tool again never moves it.
 ///
 /// Active tools are kept in order of recency. A tool that was only retrieved makes room for what a
-/// later turn retrieves, the worst of the oldest turn first; one that the model called or asked for
-/// yields to retrieval only when stale, and to what the model asks for when it is the least recent.
-/// Never evicted are core, pins, what was found in this step or the one before, and tools with an
-/// unanswered call.
+/// later turn retrieves, the worst of the oldest turn first, and for what the model asks for at once;
+/// one that the model called or asked for yields to retrieval only when stale, and to what the model
+/// asks for when it is the least recent. Never evicted are core, pins, what was called in this step,
+/// what was found in this step or the one before, and tools with an unanswered call. Nothing is
+/// evicted for a tool that would not fit even so.
 ///
 /// # Example: the textbook working set
 /// ```
@@ -116,19 +117,16 @@ impl WorkingSet {
     /// the order given, best first, as far as there is room.
     pub fn observe(&mut self, retrieved: &[Slot], just_used: &[Slot]) -> Delta {
         self.change(|set, delta| {
-            set.step += 1;
-            for slot in just_used {
-                set.want(slot, AdmitReason::Called, delta);
-            }
+            set.step = set.step.saturating_add(1);
+            set.want_all(just_used, AdmitReason::Called, delta);
             if set.options.timing == Timing::Immediate {
-                set.evict_stale(delta);
+                // What is wanted again is not stale: to evict and admit it anew would only move it.
+                set.evict_stale(retrieved, delta);
             }
             if !retrieved.is_empty() {
                 set.retrieved = set.step;
             }
-            for slot in retrieved {
-                set.want(slot, AdmitReason::Retrieved, delta);
-            }
+            set.want_all(retrieved, AdmitReason::Retrieved, delta);
         })
     }
 
@@ -143,35 +141,40 @@ impl WorkingSet {
     }
 
     fn admit(&mut self, slots: &[Slot], why: AdmitReason) -> Delta {
-        self.change(|set, delta| {
-            for slot in slots {
-                set.want(slot, why, delta);
-            }
-        })
+        self.change(|set, delta| set.want_all(slots, why, delta))
     }
 
     /// Keeps `slot` visible until it is unpinned.
     ///
     /// # Errors
-    /// [`ErrorKind::BudgetTooSmall`] when core and pins would pass the limit or the budget;
-    /// nothing has changed then.
+    /// [`ErrorKind::BudgetTooSmall`] when core and pins would pass the limit or the budget, or when
+    /// no room can be made now because the other tools are in use; nothing has changed then.
     pub fn pin(&mut self, slot: Slot) -> Result<Delta> {
-        if self.core.iter().chain(&self.pinned).any(|resident| resident.id == slot.id) {
+        if self.is_resident(&slot.id) {
             return Ok(Delta::default());
         }
         self.pinned.push(slot.clone());
-        if let Err(error) = self.check_resident() {
-            self.pinned.pop();
-            return Err(error);
+        let checked = self.check_resident();
+        self.pinned.pop();
+        checked?;
+        if !self.active.contains(&slot.id) && !self.has_room(slot.tokens, true) {
+            return Err(Error::new(
+                ErrorKind::BudgetTooSmall,
+                format!(
+                    "there is no room to pin {}, because the other tools are in use: pin it in a \
+                     later step or raise the limits",
+                    slot.id
+                ),
+            ));
         }
         Ok(self.change(|set, delta| {
             let known = set.active.pop(&slot.id).is_some();
             if !known {
-                // Residents fit by the check above, so evicting active tools makes room enough.
-                while set.overflow(None).is_some() && set.evict_least_recent(true, delta) {}
+                while set.overflow(Some(slot.tokens)).is_some() && set.make_room(true, delta) {}
                 set.list(slot.id.clone());
-                delta.admitted.push((slot.id, AdmitReason::Pinned));
+                delta.admitted.push((slot.id.clone(), AdmitReason::Pinned));
             }
+            set.pinned.push(slot);
         }))
     }
 
@@ -214,12 +217,17 @@ impl WorkingSet {
     ///
     /// Call it when the history is compacted or the model is switched.
     pub fn end_epoch(&mut self) -> Delta {
-        let mut delta = self.change(Self::evict_stale);
+        let mut delta = self.change(|set, delta| set.evict_stale(&[], delta));
+        self.begin_epoch(&mut delta);
+        delta
+    }
+
+    /// Notes that the list changed in a way that the set cannot see, unless `delta` says so already.
+    pub(crate) fn begin_epoch(&mut self, delta: &mut Delta) {
         if !delta.new_epoch {
-            self.epoch += 1;
+            self.epoch = self.epoch.saturating_add(1);
         }
         delta.new_epoch = true;
-        delta
     }
 
     /// Takes in a changed catalog: `cost` gives the tokens of a tool that may still be used, and
@@ -233,10 +241,19 @@ impl WorkingSet {
         cost: &dyn Fn(&ToolId) -> Option<TokenCount>,
     ) -> Delta {
         self.change(|set, delta| {
+            let core = dedup(core);
             for slot in set.core.iter().filter(|old| core.iter().all(|new| new.id != old.id)) {
                 delta.evicted.push((slot.id.clone(), EvictReason::Gone));
             }
-            set.core = dedup(core);
+            for slot in &core {
+                if !set.contains(&slot.id) {
+                    delta.admitted.push((slot.id.clone(), AdmitReason::Listed));
+                }
+                set.pinned.retain(|pinned| pinned.id != slot.id);
+                set.active.pop(&slot.id);
+                set.order.retain(|other| *other != slot.id);
+            }
+            set.core = core;
             let gone = |id: &ToolId| cost(id).is_none();
             let lost: Vec<ToolId> = set.order.iter().filter(|id| gone(id)).cloned().collect();
             for id in lost {
@@ -256,6 +273,18 @@ impl WorkingSet {
         })
     }
 
+    /// Puts the set under stricter limits: what does not fit leaves, the least recent first, busy tools
+    /// and residents excepted.
+    pub(crate) fn restrict(&mut self, options: WorkingSetOptions, reserved: TokenCount) -> Delta {
+        self.options = options;
+        self.reserved = reserved;
+        self.change(
+            |set, delta| {
+                while set.overflow(None).is_some() && set.evict_least_recent(true, delta) {}
+            },
+        )
+    }
+
     /// The visible tools: core, then pinned and active ones in the order that is set.
     pub fn visible(&self) -> impl Iterator<Item = &ToolId> {
         self.core.iter().map(|slot| &slot.id).chain(&self.order)
@@ -263,9 +292,11 @@ impl WorkingSet {
 
     /// Whether the tool is visible.
     pub fn contains(&self, id: &ToolId) -> bool {
-        self.core.iter().any(|slot| slot.id == *id)
-            || self.pinned.iter().any(|slot| slot.id == *id)
-            || self.active.contains(id)
+        self.is_resident(id) || self.active.contains(id)
+    }
+
+    fn is_resident(&self, id: &ToolId) -> bool {
+        self.core.iter().chain(&self.pinned).any(|slot| slot.id == *id)
     }
 
     /// The core tools, as given.
@@ -290,8 +321,8 @@ impl WorkingSet {
 
     /// Tokens of the visible definitions and what was reserved.
     pub fn tokens(&self) -> TokenCount {
-        let active: TokenCount = self.active.iter().map(|(_, active)| active.tokens).sum();
-        self.resident_tokens() + active
+        sum(self.active.iter().map(|(_, active)| active.tokens))
+            .saturating_add(self.resident_tokens())
     }
 
     /// Steps so far.
@@ -317,35 +348,43 @@ impl WorkingSet {
         let mut after = self.visible();
         if !before.iter().all(|id| after.next() == Some(id)) {
             drop(after);
-            delta.new_epoch = true;
-            self.epoch += 1;
+            self.begin_epoch(&mut delta);
         }
         delta
+    }
+
+    /// Touches those of `slots` that are there and then admits the others, so that none of them makes
+    /// room for another.
+    fn want_all(&mut self, slots: &[Slot], why: AdmitReason, delta: &mut Delta) {
+        let (there, new): (Vec<&Slot>, Vec<&Slot>) =
+            slots.iter().partition(|slot| self.contains(&slot.id));
+        for slot in there.into_iter().chain(new) {
+            self.want(slot, why, delta);
+        }
     }
 
     fn want(&mut self, slot: &Slot, why: AdmitReason, delta: &mut Delta) {
         let earns = why != AdmitReason::Retrieved;
         let step = self.step;
-        if self.core.iter().chain(&self.pinned).any(|resident| resident.id == slot.id) {
+        if self.is_resident(&slot.id) {
             delta.touched.push(slot.id.clone());
             return;
         }
         if let Some(active) = self.active.get_mut(&slot.id) {
             active.wanted = step;
             active.earned |= earns;
-            active.held = if why == AdmitReason::Found { step + 1 } else { active.held };
+            active.held =
+                if why == AdmitReason::Found { step.saturating_add(1) } else { active.held };
             delta.touched.push(slot.id.clone());
             return;
         }
         while let Some(over) = self.overflow(Some(slot.tokens)) {
-            let hopeless = self.resident_tokens() + slot.tokens
-                > self.options.token_budget.unwrap_or(TokenCount::MAX);
-            if hopeless || !self.make_room(earns, delta) {
+            if !self.has_room(slot.tokens, earns) || !self.make_room(earns, delta) {
                 delta.refused.push((slot.id.clone(), over));
                 return;
             }
         }
-        let held = if earns { step + 1 } else { step };
+        let held = if earns { step.saturating_add(1) } else { step };
         let active = Active { tokens: slot.tokens, wanted: step, earned: earns, held };
         self.active.push(slot.id.clone(), active);
         self.list(slot.id.clone());
@@ -369,11 +408,25 @@ impl WorkingSet {
         if self.len() + usize::from(more.is_some()) > self.options.limit {
             return Some(RefuseReason::ToolLimit);
         }
-        let tokens = self.tokens() + more.unwrap_or_default();
+        let tokens = self.tokens().saturating_add(more.unwrap_or_default());
         match self.options.token_budget {
             Some(budget) if tokens > budget => Some(RefuseReason::TokenBudget),
             _ => None,
         }
+    }
+
+    /// Whether one more tool of so many tokens fits once all have left that may.
+    fn has_room(&self, more: TokenCount, for_demand: bool) -> bool {
+        let (mut count, mut tokens) = (self.core.len() + self.pinned.len() + 1, more);
+        for (id, active) in &self.active {
+            if !self.yields(id, active, for_demand) {
+                count += 1;
+                tokens = tokens.saturating_add(active.tokens);
+            }
+        }
+        let tokens = tokens.saturating_add(self.resident_tokens());
+        count <= self.options.limit
+            && self.options.token_budget.is_none_or(|budget| tokens <= budget)
     }
 
     /// Evicts something; `false` when nothing may go.
@@ -384,7 +437,9 @@ impl WorkingSet {
     fn make_room(&mut self, for_demand: bool, delta: &mut Delta) -> bool {
         if self.options.timing == Timing::Epoch {
             let before = delta.evicted.len();
-            self.evict_all(|set, active| !active.earned && active.wanted < set.retrieved, delta);
+            let swept =
+                |set: &Self, active: &Active| !active.earned && active.wanted < set.retrieved;
+            self.evict_all(swept, &[], delta);
             if delta.evicted.len() > before {
                 return true;
             }
@@ -392,14 +447,16 @@ impl WorkingSet {
         self.evict_least_recent(for_demand, delta)
     }
 
+    /// Whether an active tool may go for what the model asks for (`for_demand`), or else for what is
+    /// merely retrieved: tools that earned their place yield to mere retrieval only when stale.
+    fn yields(&self, id: &ToolId, active: &Active, for_demand: bool) -> bool {
+        let earned = active.earned && !self.is_stale(active);
+        (for_demand || !earned) && self.is_evictable(id, active, for_demand)
+    }
+
     /// Evicts the one least recent tool that may go; `false` when none may.
-    ///
-    /// Tools that earned their place yield to mere retrieval only when stale.
     fn evict_least_recent(&mut self, for_demand: bool, delta: &mut Delta) -> bool {
-        let may_go = |(id, active): &(&ToolId, &Active)| {
-            let yields = for_demand || !active.earned || self.is_stale(active);
-            yields && self.is_evictable(id, active, for_demand)
-        };
+        let may_go = |(id, active): &(&ToolId, &Active)| self.yields(id, active, for_demand);
         // Those that never earned their place go first. One retrieval admits the best first, so that
         // by bare recency its best would go before its worst. The cache iterates most recent first.
         let victim = self
@@ -418,17 +475,25 @@ impl WorkingSet {
         true
     }
 
-    fn evict_stale(&mut self, delta: &mut Delta) {
-        self.evict_all(Self::is_stale, delta);
+    /// Evicts what is stale, except for what is wanted again.
+    fn evict_stale(&mut self, wanted: &[Slot], delta: &mut Delta) {
+        self.evict_all(Self::is_stale, wanted, delta);
     }
 
-    /// Evicts all that may go and that `condition` holds for, the least recent first.
-    fn evict_all(&mut self, condition: impl Fn(&Self, &Active) -> bool, delta: &mut Delta) {
+    /// Evicts all that may go, is not in `spared` and that `condition` holds for, the least recent
+    /// first.
+    fn evict_all(
+        &mut self,
+        condition: impl Fn(&Self, &Active) -> bool,
+        spared: &[Slot],
+        delta: &mut Delta,
+    ) {
         let going: Vec<(ToolId, EvictReason)> = self
             .active
             .iter()
             .rev()
             .filter(|(id, active)| self.is_evictable(id, active, false) && condition(self, active))
+            .filter(|(id, _)| spared.iter().all(|slot| slot.id != **id))
             .map(|(id, active)| (id.clone(), self.reason(active)))
             .collect();
         for (id, why) in going {
@@ -465,7 +530,7 @@ impl WorkingSet {
 
     fn resident_tokens(&self) -> TokenCount {
         let slots = self.core.iter().chain(&self.pinned);
-        self.reserved + slots.map(|slot| slot.tokens).sum::<TokenCount>()
+        sum(slots.map(|slot| slot.tokens)).saturating_add(self.reserved)
     }
 
     fn check_resident(&self) -> Result<()> {
@@ -485,13 +550,18 @@ impl WorkingSet {
             Some(budget) if tokens > budget => Err(Error::new(
                 ErrorKind::BudgetTooSmall,
                 format!(
-                    "core and pinned tools take {tokens} tokens of a budget of {budget}: raise the \
-                     budget or keep fewer resident"
+                    "core and pinned tools and the meta-tool take {tokens} tokens of a budget of \
+                     {budget}: raise the budget or keep fewer resident"
                 ),
             )),
             _ => Ok(()),
         }
     }
+}
+
+/// The sum, or the greatest number for one that is none.
+fn sum(tokens: impl Iterator<Item = TokenCount>) -> TokenCount {
+    tokens.fold(0, TokenCount::saturating_add)
 }
 
 /// By what a list is sorted: the provider's name, and the id where two would be equal.
@@ -508,3 +578,6 @@ fn dedup(slots: Vec<Slot>) -> Vec<Slot> {
     }
     kept
 }
+
+#[cfg(test)]
+mod tests;

@@ -81,13 +81,14 @@ impl WorkingSet {
         // The most recent first, so that what does not fit any more is the least recent.
         let mut kept = Vec::new();
         for entry in state.active.into_iter().rev() {
-            let resident = self.contains(&entry.id);
+            if self.contains(&entry.id) {
+                continue;
+            }
             match cost(&entry.id).filter(|&tokens| self.overflow(Some(tokens)).is_none()) {
-                Some(_) if resident => {}
                 Some(tokens) => {
                     // Steps of the future would never go stale.
                     let wanted = entry.wanted.min(self.step);
-                    let held = entry.held.min(self.step + 1);
+                    let held = entry.held.min(self.step.saturating_add(1));
                     let active = Active { tokens, wanted, earned: entry.earned, held };
                     self.active.push(entry.id.clone(), active.clone());
                     kept.push((entry.id, active));
@@ -112,7 +113,7 @@ impl WorkingSet {
         for id in order {
             self.list(id);
         }
-        self.busy = state.busy.into_iter().filter(|id| self.contains(id)).collect();
+        self.busy = state.busy.into_iter().filter(|id| cost(id).is_some()).collect();
         left_out
     }
 }

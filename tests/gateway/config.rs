@@ -60,7 +60,7 @@ fn our_own_section_is_read() {
     )
     .unwrap();
     let settings = &config.settings;
-    assert_eq!(settings.mode, Some(Mode::Bridge));
+    assert_eq!(settings.options.mode, Some(Mode::Bridge));
     assert_eq!((settings.session.working_set.limit, settings.session.find_limit), (7, 3));
     let (git, mail) = (&config.servers[0].settings, &config.servers[1].settings);
     assert_eq!(git.timeouts.call.as_secs_f64(), 1.5);
@@ -72,12 +72,61 @@ fn our_own_section_is_read() {
 
 #[test]
 fn the_table_of_the_toml_configuration_is_read_alike() {
-    let table = "deny = ['*/drop']\n[timeouts]\ncall = 2\n".parse::<toml::Table>().unwrap();
-    let settings = toolrack::gateway::Settings::from_toml(&table, "toolrack.toml").unwrap();
-    assert!(!settings.general.allows("a", "drop"));
-    let wrong = "denied = []".parse::<toml::Table>().unwrap();
-    let error = toolrack::gateway::Settings::from_toml(&wrong, "toolrack.toml").unwrap_err();
-    insta::assert_snapshot!(error, @"toolrack.toml: gateway has an unknown key 'denied': did you mean 'deny'?");
+    let config = of(
+        "[session]\ncore = ['a/read']\n[policy]\nnamespaces = ['a']\n[gateway]\nmode = 'auto'\n\
+         http = '8080'\nstate = 'kept.json'\ndeny = ['*/drop']\n[gateway.timeouts]\ncall = 2\n\
+         [gateway.mcp_servers.a]\ncommand = 'x'\nargs = ['y']\n",
+    )
+    .unwrap();
+    let (server, settings) = (&config.servers[0], &config.settings);
+    assert!(!server.settings.allows("a", "drop"));
+    assert_eq!(server.settings.timeouts.call.as_secs(), 2);
+    assert_eq!((settings.options.mode, settings.session.core.len()), (None, 1));
+    assert_eq!(settings.options.http, "127.0.0.1:8080".parse().ok());
+    assert!(!format!("{:?}", settings.session.context).contains("namespaces: None"));
+    let error = |text: &str| of(text).unwrap_err().to_string();
+    insta::assert_snapshot!(error("[gateway]\ndenied = []"), @"toolrack.toml, line 2: unknown key 'gateway.denied': did you mean 'deny'?");
+    insta::assert_snapshot!(error("[gateway.servers.a]\ndenied = []"), @"toolrack.toml: gateway.servers.a has an unknown key 'denied': known are allow, deny, risk, timeouts, restart");
+    insta::assert_snapshot!(error("[gateway]\nhttp = 'here'"), @"toolrack.toml: gateway.http is not an address like 127.0.0.1:8080: correct it");
+    insta::assert_snapshot!(error("[gateway]\nconfig = 'a.json'\n[gateway.mcp_servers]"), @"toolrack.toml: gateway has both 'config' and 'mcp_servers': keep one");
+    insta::assert_snapshot!(error("[gateway]\nconfig = 'nowhere.json'"), @"cannot read nowhere.json: give a readable file");
+}
+
+fn of(text: &str) -> toolrack::Result<Config> {
+    Config::of(&toolrack::Config::parse(text, "toolrack.toml")?, "toolrack.toml")
+}
+
+#[test]
+fn toml_and_json_may_share_the_work_but_not_the_settings() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let read = || {
+        let settings = toolrack::Config::read(folder.path().join("toolrack.toml"))?;
+        Config::of(&settings, "toolrack.toml")
+    };
+    write("toolrack.toml", "[gateway]\nconfig = 'mcp.json'\nstate = 'kept.json'\n");
+    write("mcp.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#);
+    let config = read().unwrap();
+    assert_eq!(config.servers[0].name, "a");
+    assert_eq!(config.settings.options.state, Some(folder.path().join("kept.json")));
+    write("mcp.json", r#"{"mcpServers": {}, "toolrack": {"limit": 3}}"#);
+    let error = read().unwrap_err().to_string();
+    assert!(error.ends_with("beside the table 'gateway' of toolrack.toml: keep one"), "{error}");
+}
+
+/// What the gateway reads is what `toolrack config` tells of.
+#[test]
+fn every_key_of_the_toml_table_is_documented() {
+    let wrong = r#"{"mcpServers": {}, "toolrack": {"zzzzzzzzzzzz": 1}}"#;
+    let known = error(wrong);
+    let known = known.split("known are ").nth(1).unwrap().split(", ");
+    let json_only = ["core", "limit", "budget", "find", "whole"];
+    let template = toolrack::Config::template();
+    let section = template.split("\n[gateway]\n").nth(1).unwrap();
+    for key in known.filter(|key| !json_only.contains(key)) {
+        let told = [format!("# {key} = "), format!("# {key}."), format!("[gateway.{key}]")];
+        assert!(told.iter().any(|told| section.contains(told)), "{key}");
+    }
 }
 
 #[test]
@@ -103,9 +152,9 @@ fn errors_name_file_server_and_field() {
     let own = |own: &str| error(&format!(r#"{{"mcpServers": {{}}, "toolrack": {own}}}"#));
     insta::assert_snapshot!(own(r#"{"timeout": {}}"#), @"mcp.json: toolrack has an unknown key 'timeout': did you mean 'timeouts'?");
     insta::assert_snapshot!(own(r#"{"timeouts": {"reading": 1}}"#), @"mcp.json: toolrack.timeouts has an unknown key 'reading': known are connect, list, call");
-    insta::assert_snapshot!(own(r#"{"mode": "both"}"#), @"mcp.json: toolrack.mode is not 'list' or 'bridge': correct it");
+    insta::assert_snapshot!(own(r#"{"mode": "both"}"#), @"mcp.json: toolrack.mode is not 'list', 'bridge' or 'auto': correct it");
     insta::assert_snapshot!(own(r#"{"limit": 0}"#), @"mcp.json: toolrack.limit is not a whole number of at least 1: correct it");
     insta::assert_snapshot!(own(r#"{"deny": ["[a"]}"#), @"mcp.json: toolrack holds '[a', which is no pattern: use *, ? and [..]");
     insta::assert_snapshot!(own(r#"{"risk": {"*": "bad"}}"#), @"mcp.json: toolrack.risk.* is not 'read', 'write' or 'destructive': correct it");
-    insta::assert_snapshot!(own(r#"{"servers": {"b": {}}}"#), @"mcp.json: toolrack.servers names 'b', which is no server: name one of 'mcpServers'");
+    insta::assert_snapshot!(own(r#"{"servers": {"b": {}}}"#), @"mcp.json has no server 'b', for which there are settings: name one that is there");
 }

@@ -1,5 +1,6 @@
 //! Streamable HTTP: sessions, tokens, and who is kept out.
 
+use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -26,7 +27,11 @@ struct Site {
 
 impl Site {
     async fn open(options: &Options) -> Self {
-        let gateway = Gateway::new(engine(), config(SERVERS, json!({})), options).unwrap();
+        Self::open_with(options, json!({})).await
+    }
+
+    async fn open_with(options: &Options, own: Value) -> Self {
+        let gateway = Gateway::new(engine(), config(SERVERS, own), options).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let serving = gateway.clone();
@@ -69,11 +74,14 @@ impl Site {
             let id = response.headers().get("mcp-session-id");
             let id = id.map(|id| id.to_str().unwrap().to_owned());
             let status = response.status().as_u16();
-            // An event stream may stay open: only refusals are read.
             let text = if status >= 400 {
                 response.body_mut().read_to_string().unwrap_or_default()
             } else {
-                String::new()
+                // An event stream may stay open after the answer.
+                let mut lines = BufReader::new(response.body_mut().as_reader()).lines();
+                lines
+                    .find_map(|line| line.ok().filter(|line| line.contains("\"jsonrpc\"")))
+                    .unwrap_or_default()
             };
             (status, text, id)
         })
@@ -257,4 +265,17 @@ fn a_bad_file_of_tokens_is_refused_and_not_quoted() {
     assert!(
         !error(r#"{"tokens": [{"name": "a", "token": 12345678901234567}]}"#).contains("1234567")
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_says_nothing_is_closed() {
+    let site = Site::open_with(&Options::default(), json!({"idle": 0.5})).await;
+    let id = site.post(&[], hello()).await.2.unwrap();
+    let session = ("mcp-session-id", id.as_str());
+    let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
+    // Each question keeps it open for as long again.
+    while site.post(&[session], list.clone()).await.0 != 404 {
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    }
+    site.gateway.close().await;
 }

@@ -1,10 +1,12 @@
 //! The gateway against a server that misbehaves on demand (`examples/fake_server.rs`).
 
-#![allow(deprecated)]
+#![allow(deprecated, clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub)]
 
 mod config;
 mod downstream;
 mod http;
 mod modern;
+#[cfg(feature = "cli")]
+mod serve;
 mod support;
 mod upstream;

@@ -44,14 +44,31 @@ fn json(ran: &Ran) -> Value {
 #[test]
 fn list_shows_names_and_costs() {
     let ran = ran(&["list", REGISTRY, "--namespace", "weather"], "");
-    insta::assert_snapshot!(ran.out, @"");
+    insta::assert_snapshot!(ran.out, @r"
+    tool                      tokens  risk  description
+    weather/weather_current      109  read  Get the current temperature, humidity, wind and sky conditi…
+    weather/weather_forecast     144  read  Get the daily weather forecast for a location for up to ten…
+    2 tools, 253 tokens.
+    ");
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
 }
 
 #[test]
 fn show_takes_the_unique_end_of_a_name() {
     let ran = ran(&["show", REGISTRY, "post_message"], "");
-    insta::assert_snapshot!(ran.out, @"");
+    // The schema's keys come in an order that another crate may switch.
+    let text: Vec<&str> = ran.out.lines().take_while(|line| *line != "{").collect();
+    let text: Vec<&str> = text.into_iter().filter(|line| !line.contains("hash")).collect();
+    insta::assert_snapshot!(text.join("\n"), @r"
+    slack/slack_post_message
+      called       slack__slack_post_message
+      tokens       102
+      risk         read
+      source       tests/fixtures/registry61/tools.jsonl
+
+    Post a new message to a Slack channel or private group.
+    ");
+    assert!(ran.out.contains("\"description\": \"ID of the channel\""), "{}", ran.out);
     assert_eq!(ran.code, 0);
     let json = json(&self::ran(&["show", REGISTRY, "post_message", "--json"], ""));
     assert_eq!(
@@ -96,7 +113,7 @@ fn search_ranks_and_explains() {
 
 #[test]
 fn nothing_that_fits_exits_with_1() {
-    let ran = ran(&["search", REGISTRY, "qqqq zzzz"], "");
+    let ran = ran(&["search", REGISTRY, "qqqq zzzz", "--embedder", "none"], "");
     assert_eq!(ran.code, 1, "{}", ran.out);
     assert!(ran.out.starts_with("Nothing fits."), "{}", ran.out);
 }
@@ -145,14 +162,15 @@ fn errors_say_where_and_what_to_do() {
     error: cannot read a.json: give a readable file
       because: No such file or directory (os error 2)
     ");
-    insta::assert_snapshot!(error(&["list", "mcp.json"], folder.path()), @"error: mcp.json is an MCP client's configuration: it names servers (files), not their tools; save what each answers to tools/list and give those files, or run it through the gateway");
+    #[cfg(not(feature = "gateway"))]
+    insta::assert_snapshot!(error(&["list", "mcp.json"], folder.path()), @"error: mcp.json is an MCP client's configuration: it names servers (files), not their tools; save what each answers to tools/list and give those files, or build with the feature gateway");
     insta::assert_snapshot!(error(&["eval", "nowhere"], none.path()), @r"
     error: cannot read nowhere: give a dataset's folder
       because: No such file or directory (os error 2)
     ");
-    insta::assert_snapshot!(error(&["list", "--json", "a.json"], folder.path()), @r#"{"causes":["No such file or directory (os error 2)"],"error":"cannot read a.json: give a readable file"}"#);
+    insta::assert_snapshot!(error(&["list", "--json", "a.json"], folder.path()), @r#"{"error":"cannot read a.json: give a readable file","causes":["No such file or directory (os error 2)"]}"#);
     let left_out = ran_in(folder.path(), &["list", "bad.jsonl"], "");
-    insta::assert_snapshot!(left_out.err, @"left out: bad.jsonl, line 2: field 'name' is a number, not a string");
+    insta::assert_snapshot!(left_out.err, @"left out: bad.jsonl, line 2: field 'name' is a number, not a string: give a string");
     assert_eq!(left_out.code, 0);
 }
 
@@ -198,7 +216,8 @@ fn eval_writes_every_kind_of_report() {
     assert!(lines.iter().all(|line| line["ranked"].as_array().unwrap().len() >= 20));
     let meta = std::fs::read_to_string(format!("{run}.meta.json")).unwrap();
     let meta: Value = serde_json::from_str(&meta).unwrap();
-    let keys: Vec<&str> = meta.as_object().unwrap().keys().map(String::as_str).collect();
+    let mut keys: Vec<&str> = meta.as_object().unwrap().keys().map(String::as_str).collect();
+    keys.sort_unstable();
     assert_eq!(
         keys,
         ["build_s", "n_queries", "n_tools", "peak_rss_mb", "query_us_p50", "query_us_p95"]

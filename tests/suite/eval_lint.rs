@@ -68,7 +68,7 @@ fn twins_and_tools_that_are_outranked_are_told() {
     let report = lint_text(
         r#"[{"name": "list_mail", "description": "List the newest messages of the mailbox when asked."},
             {"name": "list_mails", "description": "List the newest messages of the mailbox when asked."},
-            {"name": "lookup", "description": "Find restaurants near a place. Find hotels near a place."},
+            {"name": "lookup", "description": "Find restaurants near a place. Find all restaurants near the place."},
             {"name": "find_restaurants_near_place", "description": "Find restaurants near a place."},
             {"name": "find_hotels_near_place", "description": "Find hotels near a place."}]"#,
     );
@@ -145,6 +145,6 @@ fn the_catalog_of_real_servers_has_findings() {
     eprintln!("lint of {} tools took {:?}", report.n_tools, started.elapsed());
     let count = |rule: Rule| report.findings.iter().filter(|f| f.rule == rule).count();
     assert_eq!((report.n_tools, count(Rule::EmptyDescription)), (1_484, 7));
-    assert_eq!(count(Rule::NoSchema), 0);
+    assert_eq!(count(Rule::NoSchema), 419);
     assert!(count(Rule::Confusable) > 0 && count(Rule::NearDuplicate) > 0);
 }

@@ -134,7 +134,7 @@ fn the_textbook_baseline_is_that_of_the_model_lab() {
     let report = evaluate(&sets, &[System::bm25()], &EvalOptions::default(), &mut |_| {}).unwrap();
     let (_, figures) = &report.overall.as_ref().unwrap().figures[0];
     let ndcg = figures["nDCG@10"].mean;
-    assert!((ndcg - 0.581).abs() < 0.02, "{ndcg}");
+    assert!((ndcg - 0.581).abs() < 0.03, "{ndcg}");
 }
 
 #[test]

@@ -10,8 +10,10 @@
 )]
 
 mod adapters;
+mod catalog;
 #[cfg(feature = "cli")]
 mod cli;
+mod concurrency;
 mod eval_dataset;
 mod eval_html;
 mod eval_lint;
@@ -21,7 +23,11 @@ mod eval_shared;
 mod eval_systems;
 mod eval_tune;
 mod eviction;
+mod field_cases;
+mod find_tool;
+mod fixtures;
 mod hidden;
+mod hostile;
 mod intent;
 mod invoice_example;
 mod layers;
@@ -29,7 +35,15 @@ mod loader;
 #[cfg(feature = "onnx")]
 mod onnx;
 mod policy;
+mod readers;
 mod readme;
+mod secrecy;
 mod selector;
+mod session;
 mod static_model;
+#[cfg(feature = "tiktoken")]
+mod tokens;
+mod trace;
 mod trust;
+mod working_set;
+mod xray;

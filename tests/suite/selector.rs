@@ -1,10 +1,11 @@
 //! Picking tools without a session, and the same conversation with one.
 
 use serde_json::{Value, json};
+use toolrack::trace::{Trace, TraceBuffer};
 use toolrack::{
-    Call, Catalog, Engine, ErrorKind, Fusion, Jaccard, LabelledQuery, PickReason, Pins, Result,
-    Risk, RuntimeContext, Scorer, SelectRequest, Selector, Session, SessionOptions, Timing, Tool,
-    Verdict,
+    Call, Catalog, Engine, ErrorKind, Fusion, IntentRules, Jaccard, LabelledQuery, PickReason,
+    Pins, Result, Risk, RuntimeContext, Scorer, SelectRequest, Selector, Session, SessionOptions,
+    Timing, Tool, Verdict,
 };
 
 const CORE: [&str; 5] = ["read_file", "write_file", "edit_file", "list_directory", "search_files"];
@@ -318,4 +319,26 @@ fn a_discovery_of_nothing_is_a_reply_that_names_what_there_is() {
     No tool fits. Do not repeat this search; tools exist in: default.
     Ask in other words, or load one of these by name: weather_forecast, finance_stock_quote, translate_text, calculator.
     ");
+}
+
+#[test]
+fn a_trace_says_what_ranked_and_replays_by_that_alone() {
+    let engine = Engine::builder(registry()).build().unwrap();
+    let baseline = engine.with_scorer(Jaccard);
+    let trace = TraceBuffer::new();
+    let options = SessionOptions::default().limit(4).intent(IntentRules::english());
+    let mut run = baseline.session(options).unwrap();
+    run.trace_to(trace.clone());
+    run.turn("post a message in the slack channel").unwrap();
+    run.turn("What is a mutex?").unwrap();
+    let text = trace.text();
+    assert!(text.contains(r#""scorer":"jaccard""#), "{text}");
+    assert!(text.contains(r#""intent":"conceptual""#) && text.contains("'^what is a'"), "{text}");
+
+    let trace = Trace::parse(&text);
+    assert!(baseline.replay(&trace).unwrap().is_identical());
+    for other in [engine.clone(), engine.with_fusion(Fusion::DenseOnly).unwrap()] {
+        let same = other.replay(&trace).is_ok_and(|report| report.is_identical());
+        assert!(!same, "another ranking is another run");
+    }
 }

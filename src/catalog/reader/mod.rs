@@ -68,9 +68,13 @@ pub(crate) struct Original {
 const NEST: &str = "function";
 
 impl Original {
-    /// The fields that were not understood, in order.
+    /// The fields that were not understood, in order, those around the definition last.
     pub(crate) fn unknown(&self) -> impl Iterator<Item = (&str, &Arc<RawValue>)> {
-        self.fields.iter().filter(|(key, _)| !self.known.contains(key))
+        let around = self.envelope.iter().flat_map(RawObject::iter);
+        self.fields
+            .iter()
+            .filter(|(key, _)| !self.known.contains(key))
+            .chain(around.filter(|(key, _)| !matches!(*key, NEST | "type")))
     }
 
     /// The definition with another name, without the fields in `drop` and with those in `set`, in
@@ -183,6 +187,12 @@ impl Listing {
     /// another one.
     pub fn is_complete(&self) -> bool {
         self.incomplete.is_none()
+    }
+
+    /// Whether there were definitions and none could be read: a damaged answer rather than a source
+    /// without tools.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        self.tools.is_empty() && self.builtins.is_empty() && !self.problems.is_empty()
     }
 }
 
@@ -297,12 +307,15 @@ impl Reader {
     }
 }
 
-/// Whether the first line that holds anything is a JSON object of its own.
+/// Whether the first line that holds anything is a JSON object of its own, or all lines after it are:
+/// a damaged first line must not take the others along. Two others at least, since the last line of a
+/// document that was cut off may look like one.
 fn is_json_lines(text: &str) -> bool {
-    text.lines()
-        .map(str::trim)
-        .find(|line| !line.is_empty())
-        .is_some_and(|line| RawObject::parse(line).is_some())
+    let is_object = |line: &str| RawObject::parse(line).is_some();
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let Some(first) = lines.next() else { return false };
+    is_object(first)
+        || (first.starts_with('{') && lines.clone().nth(1).is_some() && lines.all(is_object))
 }
 
 struct Walk<'a> {
@@ -316,15 +329,7 @@ impl Walk<'_> {
     fn document(&mut self, whole: &RawValue) -> Result<()> {
         let text = whole.get();
         if let Ok(list) = serde_json::from_str::<Vec<Arc<RawValue>>>(text) {
-            let pages: Vec<RawObject> =
-                list.iter().filter_map(|item| page(&RawObject::parse(item.get())?)).collect();
-            if !pages.is_empty() && pages.len() == list.len() {
-                return self.pages(&pages);
-            }
-            for item in &list {
-                self.definition(item, None, Shape::Native);
-            }
-            return Ok(());
+            return self.list(&list);
         }
         let Some(object) = RawObject::parse(text) else {
             return Err(self.format_error(&format!(
@@ -335,8 +340,8 @@ impl Walk<'_> {
         if let Some(page) = page(&object) {
             return self.pages(&[page]);
         }
-        if object.contains("error") && object.contains("jsonrpc") {
-            return Err(self.format_error("holds a JSON-RPC error: list the tools again"));
+        if is_rpc_error(&object) {
+            return Err(self.rpc_error());
         }
         if !object.contains("name") && !is_definition(&object) {
             return Err(self.format_error(
@@ -347,6 +352,32 @@ impl Walk<'_> {
         let raw: Arc<RawValue> = Arc::from(whole.to_owned());
         self.definition(&raw, None, Shape::Native);
         Ok(())
+    }
+
+    /// A list of definitions, of pages, or of both.
+    fn list(&mut self, list: &[Arc<RawValue>]) -> Result<()> {
+        let mut pages: Vec<RawObject> = Vec::new();
+        for item in list {
+            let object = RawObject::parse(item.get());
+            if object.as_ref().is_some_and(is_rpc_error) {
+                return Err(self.rpc_error());
+            }
+            pages.extend(object.as_ref().and_then(page));
+        }
+        if !pages.is_empty() && pages.len() == list.len() {
+            return self.pages(&pages);
+        }
+        for item in list {
+            match RawObject::parse(item.get()).as_ref().and_then(page) {
+                Some(page) => self.pages(&[page])?,
+                None => self.definition(item, None, Shape::Native),
+            }
+        }
+        Ok(())
+    }
+
+    fn rpc_error(&self) -> Error {
+        self.format_error("holds a JSON-RPC error: list the tools again")
     }
 
     fn pages(&mut self, pages: &[RawObject]) -> Result<()> {
@@ -383,7 +414,7 @@ impl Walk<'_> {
                 Err(error) => {
                     let error = Error::new(
                         ErrorKind::Format,
-                        format!("not JSON (column {}): mend the line", error.column()),
+                        format!("is not JSON (column {}): mend the line", error.column()),
                     )
                     .with_source(error);
                     self.problem(error, Some(index + 1), None);
@@ -399,17 +430,19 @@ impl Walk<'_> {
     /// Reads one definition, which may be a group of them.
     fn definition(&mut self, item: &Arc<RawValue>, line: Option<usize>, fallback: Shape) {
         let Some(object) = RawObject::parse(item.get()) else {
-            let error = Error::new(
-                ErrorKind::InvalidTool,
-                format!("is {}, not an object: give a tool definition", describe(item.get())),
-            );
-            return self.problem(error, line, None);
+            let message = match describe(item.get()) {
+                "an object" => {
+                    "has a key with an escape that is no character: mend its text".into()
+                }
+                other => format!("is {other}, not an object: give a tool definition"),
+            };
+            return self.problem(Error::new(ErrorKind::InvalidTool, message), line, None);
         };
         if let Some(group) = gemini::declarations(&object) {
             match group {
                 Ok((declarations, rest)) => {
                     for declaration in &declarations {
-                        self.definition(declaration, line, Shape::Gemini);
+                        self.declaration(declaration, line);
                     }
                     if let Some(rest) = rest {
                         self.listing.builtins.push(Builtin::new(rest, Some(Shape::Gemini)));
@@ -449,6 +482,20 @@ impl Walk<'_> {
         }
     }
 
+    /// Reads one of a group's declarations.
+    fn declaration(&mut self, item: &Arc<RawValue>, line: Option<usize>) {
+        let nested = RawObject::parse(item.get());
+        // A group in a group is nobody's format, and following it would go as deep as the text does.
+        if nested.is_some_and(|object| gemini::declarations(&object).is_some()) {
+            let error = Error::new(
+                ErrorKind::InvalidTool,
+                "is a group inside a group: give function declarations",
+            );
+            return self.problem(error, line, None);
+        }
+        self.definition(item, line, Shape::Gemini);
+    }
+
     fn problem(&mut self, error: Error, line: Option<usize>, name: Option<&str>) {
         let place = self.place(line, name);
         self.count += 1;
@@ -481,6 +528,10 @@ fn page(object: &RawObject) -> Option<RawObject> {
     }
     let result = object.object("result").ok().flatten()?;
     result.contains("tools").then_some(result)
+}
+
+fn is_rpc_error(object: &RawObject) -> bool {
+    object.contains("error") && object.contains("jsonrpc")
 }
 
 fn is_definition(object: &RawObject) -> bool {

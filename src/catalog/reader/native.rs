@@ -6,7 +6,7 @@ use crate::catalog::raw::RawObject;
 use crate::catalog::tool::ToolBuilder;
 use crate::error::{Error, ErrorKind, Result};
 
-const KNOWN: &[&str] = &[
+pub(crate) const KNOWN: &[&str] = &[
     "name",
     "namespace",
     "title",

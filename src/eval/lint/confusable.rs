@@ -6,7 +6,7 @@ use super::{Add, Rule};
 use crate::catalog::{Snapshot, Tool};
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::text::terms;
+use crate::text::stems;
 
 /// Share of common words from which two tools say nearly the same.
 const DUPLICATE: f64 = 0.9;
@@ -64,9 +64,9 @@ fn own_words(tool: &Tool) -> Vec<String> {
         .description()
         .split_inclusive(['.', '\n', ';'])
         .map(|sentence| sentence.trim().trim_end_matches(['.', ';']).to_owned())
-        .filter(|sentence| terms(sentence).len() >= LEAST_WORDS)
+        .filter(|sentence| stems(sentence).len() >= LEAST_WORDS)
         .take(SENTENCES);
-    std::iter::once(name).filter(|name| !terms(name).is_empty()).chain(sentences).collect()
+    std::iter::once(name).filter(|name| !stems(name).is_empty()).chain(sentences).collect()
 }
 
 /// Pairs of rows whose words (name and description) are nearly the same, with the share.
@@ -74,7 +74,7 @@ fn near_duplicates(snapshot: &Snapshot) -> Vec<(usize, usize, f64)> {
     let mut numbers: HashMap<String, u32> = HashMap::new();
     let mut sets: Vec<(Vec<u32>, usize)> = Vec::with_capacity(snapshot.len());
     for (row, tool) in snapshot.tools().enumerate() {
-        let mut set: Vec<u32> = [terms(tool.name()), terms(tool.description())]
+        let mut set: Vec<u32> = [stems(tool.name()), stems(tool.description())]
             .concat()
             .into_iter()
             .map(|term| {

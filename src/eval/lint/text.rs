@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Add, Rule};
 use crate::catalog::{MAX_PROVIDER_NAME, Snapshot, Tool, schema_text};
 use crate::eval::baseline::definition_tokens;
-use crate::text::terms;
+use crate::text::stems;
 
 /// Words by which a description says when to use a tool.
 const USAGE: [&str; 16] = [
@@ -60,12 +60,12 @@ fn description(row: usize, tool: &Tool, add: &mut Add<'_>) {
         let message = "it has no description: only words of its name find it".to_owned();
         return add(Rule::EmptyDescription, row, None, 0.0, message);
     }
-    let said: BTreeSet<String> = terms(text).into_iter().collect();
-    let name: BTreeSet<String> = terms(tool.name()).into_iter().collect();
+    let said: BTreeSet<String> = stems(text).into_iter().collect();
+    let name: BTreeSet<String> = stems(tool.name()).into_iter().collect();
     if said.is_subset(&name) {
         let message = format!("its description \"{}\" says no more than its name", shown(text));
         add(Rule::RepeatsName, row, None, 0.0, message);
-    } else if said.len() < 3 {
+    } else if said.len() < 3 && !is_unspaced(text) {
         let message = format!("its description is \"{}\"", shown(text));
         add(Rule::ShortDescription, row, None, -(said.len() as f64), message);
     }
@@ -93,6 +93,11 @@ fn description(row: usize, tool: &Tool, add: &mut Add<'_>) {
         let message = "its description says what it does but not when to use it".to_owned();
         add(Rule::NoUsage, row, None, 0.0, message);
     }
+}
+
+/// Whether `text` is more than a word of a script without spaces between words.
+fn is_unspaced(text: &str) -> bool {
+    main_script(text) == Some(Script::EastAsian) && text.chars().count() >= 6
 }
 
 fn parameters(row: usize, tool: &Tool, add: &mut Add<'_>) {

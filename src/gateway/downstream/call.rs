@@ -13,6 +13,8 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+use tracing::field::Empty;
 
 use super::parking::Parked;
 use super::talk::{Ear, forwarded};
@@ -103,7 +105,10 @@ impl Hub {
             .map_err(internal)?;
         match verdict {
             Verdict::Run(tool) => {
-                let result = self.carry_out(session, tool, arguments, context).await;
+                let (server, name) = (tool.id().namespace(), tool.id().name());
+                let span = tracing::debug_span!("call", server, tool = name, outcome = Empty);
+                let work = self.carry_out(session, tool, arguments, context);
+                let result = work.instrument(span).await;
                 self.announce(session).await;
                 self.keep_state(session);
                 result
@@ -207,6 +212,7 @@ impl Hub {
             Err(failure) => failure.label(),
         };
         self.metrics.called(server, label, began.elapsed());
+        tracing::Span::current().record("outcome", label);
         let ran = outcome.is_ok();
         let done =
             session.run.with(move |run| if ran { run.used(&tool) } else { run.abandon(&tool) });

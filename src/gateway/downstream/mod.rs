@@ -20,6 +20,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::transport::streamable_http_server::session::SessionRestoreMarker;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use tracing::Instrument as _;
 
 use super::clients;
 use super::hub::Hub;
@@ -187,7 +188,8 @@ impl ServerHandler for Downstream {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let session = self.session(&context)?;
-        self.hub.call_tool(session, request, context).await
+        let span = tracing::debug_span!("tools/call", session = session.number);
+        self.hub.call_tool(session, request, context).instrument(span).await
     }
 
     async fn list_prompts(

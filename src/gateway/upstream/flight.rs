@@ -93,19 +93,19 @@ impl Flight {
         }
     }
 
-    /// Hands `aside` to the newest request if all open ones are of one session.
+    /// Hands `aside` to the newest request if all open ones are of one session, else gives it back.
     ///
     /// The protocol does not say which request a question belongs to. As long as one session alone
     /// has requests here there is no doubt whose it is; with several it must reach none of them.
-    pub(super) fn say(&self, aside: Aside) -> Result<(), Aside> {
+    pub(super) fn say(&self, aside: Aside) -> Option<Aside> {
         let open = self.open();
         let Some(newest) = open.requests.values().max_by_key(|entry| entry.order) else {
-            return Err(aside);
+            return Some(aside);
         };
         if open.requests.values().any(|entry| entry.session != newest.session) {
-            return Err(aside);
+            return Some(aside);
         }
-        newest.asides.send(aside).map_err(|lost| lost.0)
+        newest.asides.send(aside).err().map(|lost| lost.0)
     }
 
     fn open(&self) -> std::sync::MutexGuard<'_, Open> {

@@ -30,15 +30,15 @@ impl Handler {
         let (answer, answered) = oneshot::channel();
         let question = Question { request, withdrawn: context.ct.clone(), answer };
         match self.flight.say(Aside::Ask(Box::new(question))) {
-            Ok(()) => {}
-            Err(Aside::Ask(question)) => match self.upstream.sessions.only() {
+            None => {}
+            Some(Aside::Ask(question)) => match self.upstream.sessions.only() {
                 // Outside of any call there is no doubt either when there is one client.
                 Some(session) if self.flight.len() == 0 => {
                     tokio::spawn(async move { session.answer(*question).await });
                 }
                 _ => return Err(no_addressee()),
             },
-            Err(_) => return Err(no_addressee()),
+            Some(_) => return Err(no_addressee()),
         }
         answered.await.unwrap_or_else(|_| Err(no_addressee()))
     }
@@ -108,7 +108,7 @@ impl ClientHandler for Handler {
             Some(logger) => format!("{server}/{logger}"),
             None => server.clone(),
         });
-        if let Err(Aside::Log(params)) = self.flight.say(Aside::Log(params))
+        if let Some(Aside::Log(params)) = self.flight.say(Aside::Log(params))
             && let Some(session) = self.upstream.sessions.only()
         {
             session.log(params, None).await;

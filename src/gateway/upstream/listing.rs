@@ -101,9 +101,7 @@ pub(super) async fn tools(
     patience: Duration,
 ) -> Result<Vec<Value>, String> {
     all(peer, patience, "tools", |params| {
-        let mut request = ListToolsRequest::default();
-        request.params = params;
-        ClientRequest::ListToolsRequest(request)
+        ClientRequest::ListToolsRequest(ListToolsRequest { params, ..ListToolsRequest::default() })
     })
     .await
 }
@@ -114,16 +112,18 @@ pub(super) async fn resources(
     patience: Duration,
 ) -> Result<(Vec<rmcp::model::Resource>, Vec<rmcp::model::ResourceTemplate>), String> {
     let resources = all(peer, patience, "resources", |params| {
-        let mut request = ListResourcesRequest::default();
-        request.params = params;
-        ClientRequest::ListResourcesRequest(request)
+        ClientRequest::ListResourcesRequest(ListResourcesRequest {
+            params,
+            ..ListResourcesRequest::default()
+        })
     })
     .await?;
     // Servers without templates may not know the method.
     let templates = all(peer, patience, "resourceTemplates", |params| {
-        let mut request = ListResourceTemplatesRequest::default();
-        request.params = params;
-        ClientRequest::ListResourceTemplatesRequest(request)
+        ClientRequest::ListResourceTemplatesRequest(ListResourceTemplatesRequest {
+            params,
+            ..ListResourceTemplatesRequest::default()
+        })
     })
     .await
     .unwrap_or_default();
@@ -136,9 +136,10 @@ pub(super) async fn prompts(
     patience: Duration,
 ) -> Result<Vec<rmcp::model::Prompt>, String> {
     let prompts = all(peer, patience, "prompts", |params| {
-        let mut request = ListPromptsRequest::default();
-        request.params = params;
-        ClientRequest::ListPromptsRequest(request)
+        ClientRequest::ListPromptsRequest(ListPromptsRequest {
+            params,
+            ..ListPromptsRequest::default()
+        })
     })
     .await?;
     Ok(typed(prompts))

@@ -4,6 +4,7 @@ mod flight;
 mod handler;
 mod listing;
 mod process;
+mod secrets;
 mod supervisor;
 mod tap;
 
@@ -32,6 +33,7 @@ use super::indexer::Indexer;
 use super::metrics::Metrics;
 use super::sessions::Sessions;
 use flight::Flight;
+use secrets::Secrets;
 
 /// How long a failed request waits to learn how its server ended.
 const LAST_WORDS: Duration = Duration::from_millis(1500);
@@ -46,6 +48,7 @@ pub(crate) struct Upstream {
     link: ArcSwapOption<Link>,
     status: Mutex<UpstreamStatus>,
     shelf: ArcSwap<Shelf>,
+    secrets: Secrets,
 }
 
 /// A connection that is up.
@@ -276,6 +279,7 @@ impl Upstream {
             withheld: Vec::new(),
         };
         Arc::new(Self {
+            secrets: Secrets::of(&config.target),
             config,
             sessions,
             metrics,
@@ -342,9 +346,8 @@ impl Upstream {
         let patience = self.config.settings.timeouts.call;
         let options =
             PeerRequestOptions::with_timeout(patience).reset_timeout_on_progress().with_meta(meta);
-        let handle = match link.peer.send_request_with_option(request, options).await {
-            Ok(handle) => handle,
-            Err(_) => return Err(self.down()),
+        let Ok(handle) = link.peer.send_request_with_option(request, options).await else {
+            return Err(self.down());
         };
         let (id, token) = (handle.id.clone(), handle.progress_token.clone());
         link.flight.enter(token.clone(), errand.session, errand.asides.clone());
@@ -392,18 +395,7 @@ impl Upstream {
 
     /// `text` without the server's address, which may hold a key.
     fn redact(&self, text: &str) -> String {
-        match &self.config.target {
-            super::config::Target::Http { url, headers } => {
-                let text = text.replace(url.as_str(), "its address");
-                let shown = url.split(['?', '#']).next().unwrap_or(url);
-                let text = text.replace(shown, "its address");
-                headers
-                    .values()
-                    .filter(|value| !value.is_empty())
-                    .fold(text, |text, value| text.replace(value.as_str(), "***"))
-            }
-            super::config::Target::Stdio { .. } => text.to_owned(),
-        }
+        self.secrets.hide(text)
     }
 }
 

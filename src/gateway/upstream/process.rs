@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader, ReadBuf};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader, ReadBuf};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+
+use super::secrets::Secrets;
 
 /// How long a server may take to leave after its input closed, and again after it was told to.
 const GRACE: Duration = Duration::from_secs(2);
@@ -16,6 +18,8 @@ const GRACE: Duration = Duration::from_secs(2);
 const MOMENT: Duration = Duration::from_millis(200);
 /// The most bytes of a line that are logged or quoted.
 const MAX_LINE: usize = 400;
+/// A line that goes on for longer is taken for several.
+const MAX_READ: u64 = 64 * 1024;
 
 /// A running server process. Dropping it kills the process; [`stop`](Self::stop) lets it leave.
 pub(super) struct Process {
@@ -39,6 +43,7 @@ impl Process {
         args: &[String],
         env: &std::collections::BTreeMap<String, String>,
         cwd: Option<&PathBuf>,
+        secrets: &Secrets,
     ) -> std::io::Result<(Self, Streams)> {
         let mut builder = Command::new(command);
         builder
@@ -59,10 +64,11 @@ impl Process {
         let stdout = child.stdout.take().ok_or_else(missing)?;
         let last_words = Arc::new(Mutex::new(String::new()));
         if let Some(stderr) = child.stderr.take() {
-            tokio::spawn(log_lines(server.to_owned(), stderr, Arc::clone(&last_words)));
+            let words = Arc::clone(&last_words);
+            tokio::spawn(log_lines(server.to_owned(), stderr, words, secrets.clone()));
         }
         let id = child.id();
-        let stdout = Watched::new(server.to_owned(), stdout);
+        let stdout = Watched::new(server.to_owned(), stdout, secrets.clone());
         Ok((Self { child, id, last_words }, Streams { stdin, stdout }))
     }
 
@@ -137,16 +143,21 @@ fn describe(status: ExitStatus) -> String {
     }
 }
 
-async fn log_lines(server: String, stderr: ChildStderr, last_words: Arc<Mutex<String>>) {
+async fn log_lines(
+    server: String,
+    stderr: ChildStderr,
+    last_words: Arc<Mutex<String>>,
+    secrets: Secrets,
+) {
     let mut reader = BufReader::new(stderr);
     let mut line = Vec::new();
     loop {
         line.clear();
-        match reader.read_until(b'\n', &mut line).await {
+        match (&mut reader).take(MAX_READ).read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
-        let text = clip(String::from_utf8_lossy(&line).trim_end());
+        let text = clip(secrets.hide(&String::from_utf8_lossy(&line)).trim_end());
         if !text.is_empty() {
             tracing::info!(target: "toolrack::gateway::stderr", %server, "{text}");
             *last_words.lock().unwrap_or_else(PoisonError::into_inner) = text;
@@ -166,6 +177,7 @@ pub(super) struct Watched {
     stdout: ChildStdout,
     line: Line,
     reported: usize,
+    secrets: Secrets,
 }
 
 enum Line {
@@ -175,8 +187,8 @@ enum Line {
 }
 
 impl Watched {
-    fn new(server: String, stdout: ChildStdout) -> Self {
-        Self { server, stdout, line: Line::Start, reported: 0 }
+    fn new(server: String, stdout: ChildStdout, secrets: Secrets) -> Self {
+        Self { server, stdout, line: Line::Start, reported: 0, secrets }
     }
 
     fn look(&mut self, bytes: &[u8]) {
@@ -209,7 +221,7 @@ impl Watched {
         self.reported += 1;
         // A server that prints without end must not fill the log.
         if self.reported <= 20 {
-            let text = String::from_utf8_lossy(text);
+            let text = self.secrets.hide(&String::from_utf8_lossy(text));
             tracing::warn!(server = %self.server, "it prints what is no JSON: {}", text.trim_end());
         }
     }

@@ -113,7 +113,14 @@ async fn connect(
     let stop = CancellationToken::new();
     let (running, process) = match &upstream.config.target {
         Target::Stdio { command, args, env, cwd } => {
-            let spawned = Process::spawn(upstream.name(), command, args, env, cwd.as_ref());
+            let spawned = Process::spawn(
+                upstream.name(),
+                command,
+                args,
+                env,
+                cwd.as_ref(),
+                &upstream.secrets,
+            );
             let (process, streams) = spawned.map_err(|error| {
                 Refusal::Because(format!("'{command}' cannot be started: {error}"))
             })?;
@@ -439,9 +446,7 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_the_most() {
-        let mut rule = Restart::default();
-        rule.jitter = false;
-        rule.most = Duration::from_secs(3);
+        let rule = Restart { jitter: false, most: Duration::from_secs(3), ..Restart::default() };
         let mut backoff = Backoff::new(rule);
         let pauses: Vec<u128> = (0..5).map(|_| backoff.next().as_millis()).collect();
         assert_eq!(pauses, [500, 1000, 2000, 3000, 3000]);

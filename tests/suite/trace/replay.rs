@@ -1,0 +1,137 @@
+//! A replay gives the same bytes, or says why not.
+
+use super::*;
+
+#[test]
+fn a_replay_in_another_process_gives_the_same_bytes() {
+    let trace = Trace::parse(&whole_run(&office(), TraceLevel::Operator).text());
+    // Another process counted other versions.
+    let catalog = Catalog::parse(r#"[{"name": "other"}]"#).unwrap();
+    catalog.refresh("catalog", Listing::parse("[]").unwrap()).unwrap();
+    let tools = std::fs::read_to_string(TOOLS).unwrap();
+    catalog.refresh(TOOLS, Listing::parse(&tools).unwrap()).unwrap();
+    let engine = Engine::builder(catalog).build().unwrap();
+    assert_ne!(engine.snapshot().version(), 1);
+    let news =
+        r#"[{"name": "triage", "namespace": "ledger", "description": "Sort payments by age."}]"#;
+    let report = Replay::new(&engine)
+        .on_refresh(|_| engine.refresh("news", Listing::parse(news)?).map(drop))
+        .run(&trace)
+        .unwrap();
+    assert!(report.is_identical(), "{report}");
+    assert_eq!(report.lines, trace.events.len());
+}
+
+#[test]
+fn a_refresh_that_is_not_replayed_and_another_catalog_are_named() {
+    let trace = Trace::parse(&whole_run(&office(), TraceLevel::Run).text());
+    let error = office().replay(&trace).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CatalogMismatch);
+    let text = error.to_string();
+    assert!(text.starts_with("at event ") && text.contains("version 2 (207 tools"), "{text}");
+    assert!(text.contains("the engine holds version 1 (206 tools"), "{text}");
+
+    let other = Engine::builder(Catalog::parse(r#"[{"name": "a"}]"#).unwrap()).build().unwrap();
+    let error = other.replay(&trace).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CatalogMismatch);
+}
+
+#[test]
+fn another_model_is_named() {
+    let engine = office();
+    let trace = TraceBuffer::new();
+    let mut run = engine.session(options()).unwrap();
+    run.trace_to(trace.clone());
+    run.turn("list the invoices").unwrap();
+    let recorded = engine.fingerprint().unwrap();
+    engine.swap(StaticEmbedder::bundled().truncated(64).unwrap()).unwrap();
+    let error = engine.replay(&Trace::parse(&trace.text())).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ModelMismatch);
+    let text = error.to_string();
+    assert!(text.contains(&recorded) && text.contains("first-64"), "{text}");
+}
+
+#[test]
+fn the_first_line_that_differs_is_shown() {
+    let engine = office();
+    let buffer = TraceBuffer::new();
+    let mut run = engine.session(options()).unwrap();
+    run.trace_to(buffer.clone());
+    run.turn("list the invoices").unwrap();
+    let text = buffer.text();
+
+    let forged = text.replace(r#""k":4"#, r#""k":5"#);
+    let report = engine.replay(&Trace::parse(&forged)).unwrap();
+    let difference = report.difference.as_ref().unwrap();
+    assert_eq!(difference.line, 4);
+    assert!(difference.recorded.as_ref().unwrap().contains(r#""k":5"#));
+    assert!(difference.replayed.as_ref().unwrap().contains(r#""k":4"#));
+
+    let cut: String = text.lines().take(6).flat_map(|line| [line, "\n"]).collect();
+    let report = engine.replay(&Trace::parse(&cut)).unwrap();
+    assert_eq!(report.difference.unwrap().recorded, None);
+}
+
+#[test]
+fn damaged_traces_are_refused_with_the_line() {
+    let engine = office();
+    let buffer = TraceBuffer::new();
+    let mut run = engine.session(options()).unwrap();
+    run.trace_to(buffer.clone());
+    run.turn("list the invoices").unwrap();
+
+    let cut = &buffer.text()[..buffer.text().len() - 20];
+    let trace = Trace::parse(cut);
+    assert_eq!(trace.damaged.len(), 1);
+    let error = engine.replay(&trace).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Format);
+    assert!(
+        error.to_string().starts_with(&format!("line {} of the trace is damaged", buffer.len()))
+    );
+
+    let error = engine.replay(&Trace::default()).unwrap_err();
+    assert!(error.to_string().contains("does not begin with an 'open' event"), "{error}");
+
+    let newer = buffer.text().replacen(r#""format":1"#, r#""format":2"#, 1);
+    let error = engine.replay(&Trace::parse(&newer)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::FormatVersion);
+}
+
+#[test]
+fn a_trace_that_begins_in_the_middle_of_a_run_replays() {
+    let engine = office();
+    let mut run = engine.session(options().pinned(["email/send_email"])).unwrap();
+    run.turn("which invoices did we send last month?").unwrap();
+    run_call(&mut run, "billing__list_invoices");
+    run.find_tool(&FindRequest::new("open a helpdesk ticket")).unwrap();
+    run.unpin("email/send_email").unwrap();
+    run_call(&mut run, "fx__get_exchange_rate");
+    run.visible();
+    let Verdict::Run(pending) =
+        run.authorize(&Call::new("fx__get_exchange_rate", Value::Null)).unwrap()
+    else {
+        panic!("the tool was briefed")
+    };
+
+    let trace = TraceBuffer::new();
+    run.trace_to(trace.clone());
+    run.record_use(&pending);
+    run.find_tool(&FindRequest::new("open a helpdesk ticket")).unwrap();
+    run.turn("yes").unwrap();
+    let report = engine.replay(&Trace::parse(&trace.text())).unwrap();
+    assert!(report.is_identical(), "{report}");
+    assert!(trace.text().contains(r#""status":"repeated""#));
+}
+
+#[test]
+fn a_pass_through_run_replays() {
+    let catalog = Catalog::parse(r#"[{"name": "a"}, {"name": "b"}]"#).unwrap();
+    let engine = Engine::builder(catalog).build().unwrap();
+    let trace = TraceBuffer::new();
+    let mut run = engine.session(SessionOptions::default()).unwrap();
+    run.trace_to(trace.clone());
+    run.turn("call b").unwrap();
+    run_call(&mut run, "b");
+    assert_eq!(names(&trace.events()), ["open", "list", "turn", "list", "authorize", "used"]);
+    assert!(engine.replay(&Trace::parse(&trace.text())).unwrap().is_identical());
+}
