@@ -30,6 +30,7 @@ mod settings;
 mod state;
 mod tokens;
 mod upstream;
+mod watch;
 mod words;
 mod xray;
 
@@ -68,7 +69,7 @@ pub struct Options {
     pub http: Option<SocketAddr>,
     /// How tools are offered; by the client's name by default.
     pub mode: Option<Mode>,
-    /// Where to serve the gateway's own state, at `/state` and `/events`.
+    /// Where to serve the X-ray page: servers, sessions, and what each of them sees and why.
     pub xray: Option<SocketAddr>,
     /// Where to serve figures for Prometheus, at `/metrics`.
     pub metrics: Option<SocketAddr>,
@@ -183,7 +184,10 @@ impl Gateway {
         serve_routes(listener, http::routes(&self.hub, door), &self.hub).await
     }
 
-    /// Serves the gateway's state at `/state` and `/events` until the gateway is closed.
+    /// Serves the X-ray page until the gateway is closed: at `/` the servers and sessions, behind it a
+    /// page for each session, `/state` for machines. What sessions do is kept for the page only if
+    /// [`Options::xray`] was set. With tokens, a browser is asked for one as a password, and it has to
+    /// be an operator's.
     ///
     /// # Errors
     /// [`ErrorKind::Io`] when the listener fails, [`ErrorKind::InvalidSetting`] when it is beyond

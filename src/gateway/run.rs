@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 
 use super::settings::Mode;
+use super::watch::{Watched, Watcher};
 use crate::catalog::{Tool, ToolId, VisibleTool};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
@@ -12,6 +13,7 @@ use crate::select::{TokenFigures, policy};
 use crate::session::{
     Authorized, Call, FindReply, FindRequest, Session, SessionOptions, SessionState, Verdict,
 };
+use crate::trace::TraceLevel;
 
 /// Tools that a bridged client may have found at once: its list does not grow with them.
 const BRIDGE_LIMIT: usize = 10_000;
@@ -35,6 +37,8 @@ pub(crate) struct Inner {
     /// Whether the client has searched or called.
     touched: bool,
     restored: Option<SessionState>,
+    /// Where its trace goes while somebody may watch.
+    watched: Option<Watched>,
     /// The list that the client was last sent or told of.
     announced: Option<Vec<Shown>>,
     /// Whether a change was announced since the client last read the list.
@@ -62,6 +66,7 @@ impl Run {
         options: SessionOptions,
         mode: Mode,
         restored: Option<SessionState>,
+        watched: Option<Watched>,
     ) -> Self {
         let inner = Inner {
             engine,
@@ -71,6 +76,7 @@ impl Run {
             settled: false,
             touched: restored.is_some(),
             restored,
+            watched,
             announced: None,
             unread: false,
         };
@@ -103,6 +109,12 @@ impl Run {
             Some(session) if inner.touched => Some(session.to_state()),
             _ => inner.restored.clone(),
         }
+    }
+
+    /// Follows the trace; `None` when nobody was to watch.
+    pub(crate) fn watcher(&self) -> Option<Watcher> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.watched.as_ref().map(Watched::watcher)
     }
 
     /// What the X-ray page shows of the run.
@@ -139,6 +151,14 @@ impl Inner {
     }
 
     fn open(&mut self, settled: bool) -> Result<Session> {
+        let mut session = self.begin(settled)?;
+        if let Some(watched) = &self.watched {
+            session.trace_at(TraceLevel::Operator, watched.clone());
+        }
+        Ok(session)
+    }
+
+    fn begin(&mut self, settled: bool) -> Result<Session> {
         let mut options = self.options.clone();
         if self.mode == Mode::Bridge {
             options.core.clear();

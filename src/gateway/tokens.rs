@@ -17,7 +17,8 @@ const MIN_TOKEN: usize = 16;
 ///
 /// The file is JSON: `{"tokens": [{"name": "ci", "token": "...", "context": {"scopes": ["read"]}}]}`.
 /// Instead of `token` there may be `sha256`, its hash in hexadecimal. `context` is a
-/// [`RuntimeContext`]; without it everything is allowed that asks for nothing.
+/// [`RuntimeContext`]; without it everything is allowed that asks for nothing. Whoever comes with a
+/// token that is marked `"operator": true` may watch all sessions on the X-ray page as well.
 ///
 /// # Example
 /// ```
@@ -41,6 +42,7 @@ pub struct Token {
     name: String,
     hash: [u8; 32],
     context: RuntimeContext,
+    operator: bool,
 }
 
 #[derive(Deserialize)]
@@ -57,6 +59,8 @@ struct Line {
     sha256: Option<String>,
     #[serde(default)]
     context: RuntimeContext,
+    #[serde(default)]
+    operator: bool,
 }
 
 impl Tokens {
@@ -116,7 +120,7 @@ impl Tokens {
             if tokens.iter().any(|other| other.name == name || other.hash == hash) {
                 return Err(bad(format!("token '{name}' is there twice: give each its own")));
             }
-            tokens.push(Token { name, hash, context: line.context });
+            tokens.push(Token { name, hash, context: line.context, operator: line.operator });
         }
         if tokens.is_empty() {
             return Err(bad("it holds no token: add one".to_owned()));
