@@ -46,9 +46,9 @@ fn list_shows_names_and_costs() {
     let ran = ran(&["list", REGISTRY, "--namespace", "weather"], "");
     insta::assert_snapshot!(ran.out, @r"
     tool                      tokens  risk  description
-    weather/weather_current      109  read  Get the current temperature, humidity, wind and sky conditi…
-    weather/weather_forecast     144  read  Get the daily weather forecast for a location for up to ten…
-    2 tools, 253 tokens.
+    weather/weather_current       92  read  Get the current temperature, humidity, wind and sky conditi…
+    weather/weather_forecast     123  read  Get the daily weather forecast for a location for up to ten…
+    2 tools, 215 tokens.
     ");
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
 }
@@ -62,7 +62,7 @@ fn show_takes_the_unique_end_of_a_name() {
     insta::assert_snapshot!(text.join("\n"), @r"
     slack/slack_post_message
       called       slack__slack_post_message
-      tokens       102
+      tokens       85
       risk         read
       source       tests/fixtures/registry61/tools.jsonl
 
@@ -203,7 +203,7 @@ fn eval_writes_every_kind_of_report() {
     );
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(
-        ran.out.starts_with("registry61: 61 tools (8345 tokens), 30 queries\nsystem "),
+        ran.out.starts_with("registry61: 61 tools (7273 tokens), 30 queries\nsystem "),
         "{}",
         ran.out
     );
