@@ -195,7 +195,10 @@ pub(crate) struct EvalArgs {
     /// Write the labels as TREC qrels; {} stands for the dataset
     #[arg(long, value_name = "FILE")]
     pub trec_qrels: Option<PathBuf>,
-    /// Fail when a figure of this report (JSON) fell by more than its interval
+    /// Write the figures with their intervals, and nothing else, for --check
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Fail when a figure of this record or report (JSON) fell by more than its interval
     #[arg(long, value_name = "FILE")]
     pub check: Option<PathBuf>,
 }
@@ -225,10 +228,11 @@ pub(crate) enum IntentArg {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ReplayArgs {
-    /// Dataset folders, or files of runs (JSON lines with `turns` or `steps`)
+    /// Dataset folders, traces of sessions, or files of runs (JSON lines with `turns` or
+    /// `steps`)
     #[arg(required = true, value_name = "DATASET|TRACE")]
     pub runs: Vec<PathBuf>,
-    /// Catalogs of the files of runs
+    /// Catalogs of the traces and files of runs
     #[arg(long, value_name = "CATALOG")]
     pub catalog: Vec<String>,
     /// Limits of the working set to compare

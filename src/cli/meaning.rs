@@ -98,6 +98,7 @@ pub(crate) struct Eval {
     pub run: Option<PathBuf>,
     pub trec_run: Option<PathBuf>,
     pub trec_qrels: Option<PathBuf>,
+    pub record: Option<PathBuf>,
     pub check: Option<PathBuf>,
 }
 
@@ -348,6 +349,7 @@ fn eval(args: EvalArgs, config: Config) -> anyhow::Result<Eval> {
         run: args.run,
         trec_run: args.trec_run,
         trec_qrels: args.trec_qrels,
+        record: args.record,
         check: args.check,
     })
 }
