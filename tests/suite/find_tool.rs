@@ -430,6 +430,7 @@ fn the_reply_as_data_says_the_same() {
         }
       ],
       "n_available": 0,
+      "n_namespaces": 0,
       "namespaces": [],
       "near": [],
       "not_loaded": [
@@ -512,4 +513,17 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_reply_lists_only_so_many_namespaces_and_says_how_many_there_are() {
+    let tools = (0..500).map(|n| tool(&format!("area_{n:03}/work"), "Do some work."));
+    let engine = Engine::builder(Catalog::from_tools(tools).unwrap()).build().unwrap();
+    let mut run = engine.session(SessionOptions::default().limit(4).retrieve(0)).unwrap();
+    let reply = find(&mut run, json!({"intent": "xyzzy plugh"}));
+    assert_eq!(reply.status, FindStatus::NothingFound);
+    assert_eq!((reply.namespaces.len(), reply.n_namespaces), (30, 500));
+    let text = reply.text();
+    assert!(text.contains("; tools exist in (30 of 500): area_000, area_001,"), "{text}");
+    assert!(text.len() < 1_500, "{} bytes", text.len());
 }
