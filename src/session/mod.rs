@@ -108,6 +108,9 @@ pub struct Session {
     searches: Vec<(String, Vec<ToolId>)>,
     /// Tools whose definition the model was given in a reply.
     briefed: Vec<ToolId>,
+    /// Tools whose definition of now the model was given in a reply, while the list of this step has
+    /// another one or none, with the digest of their parameters.
+    told: Vec<(ToolId, String)>,
     /// Tools that came in since a list was last taken: the model was not shown them yet.
     unseen: Unseen,
     trace: Recorder,
@@ -206,6 +209,7 @@ impl Session {
             pending: Delta::default(),
             searches: Vec::new(),
             briefed: Vec::new(),
+            told: Vec::new(),
             trace: Recorder::default(),
             unseen: Unseen::default(),
             options,
@@ -459,6 +463,7 @@ impl Session {
     pub fn on_compaction(&mut self) -> Delta {
         self.searches.clear();
         self.briefed.clear();
+        self.told.clear();
         let epoch = self.set.epoch();
         let mut delta = self.set.end_epoch();
         if self.pass_through {
