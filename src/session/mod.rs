@@ -367,7 +367,9 @@ impl Session {
     fn list(&self) -> Visible {
         let snapshot = &self.index.snapshot;
         let rows = self.visible_rows();
-        let meta = (!self.pass_through).then(|| Arc::clone(&self.meta));
+        // Core tools alone never leave the list: what else is all loaded just now may be found again.
+        let is_all_core = self.set.core().count() >= self.eligible.count();
+        let meta = (!self.pass_through && !is_all_core).then(|| Arc::clone(&self.meta));
         let sent = rows.iter().map(|&row| self.index.costs[row]).sum::<TokenCount>()
             + if meta.is_some() { self.meta_tokens } else { 0 };
         let tools = rows.into_iter().map(|row| Arc::clone(snapshot.visible_tool(row))).collect();

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolrack::{
-    Call, Catalog, Engine, FindReply, FindRequest, FindStatus, Gate, RefusalKind, Risk,
+    Call, Catalog, Engine, FindReply, FindRequest, FindStatus, Gate, Listing, RefusalKind, Risk,
     RuntimeContext, Session, SessionOptions, Tool, Verdict,
 };
 
@@ -124,6 +124,17 @@ fn nothing_left() {
     insta::assert_snapshot!(reply, @"Nothing is left to find: every tool that you may use is in your list already.");
     // The meta-tool stays: taking it out of the middle would cost the cached prefix.
     assert_eq!(names(&run)[0], "find_tool");
+
+    // Where all is core there is nothing to find as long as the catalog stays as it is.
+    let all = engine();
+    let options = SessionOptions::default().limit(10).pass_through(0).core(every);
+    let mut run = all.session(options).unwrap();
+    assert!(run.visible().meta_tool().is_none() && run.notice().is_none());
+    let before = names(&run);
+    assert_eq!(before.len(), 9);
+    all.refresh("more", Listing::from_tools([tool("desk/merge_tickets", "Merge.")])).unwrap();
+    run.step();
+    assert_eq!(names(&run), [before, vec!["find_tool".to_owned()]].concat());
 
     // A catalog that is shown whole has no meta-tool, but a model may call it all the same.
     let mut run = engine().session(SessionOptions::default()).unwrap();
