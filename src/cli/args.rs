@@ -14,6 +14,13 @@ const EXIT_CODES: &str = "Exit codes:\n  \
     folder of such files, or - for standard input; several are taken together. Without one, the\n\
     configuration's is used.";
 
+/// What is fitted, at the end of that command's help.
+const CALIBRATION: &str = "The dataset needs requests that no tool fits (\"tools\": []), ten of them and ten others in the\n\
+    half that is fitted to. The cosine for read-only tools keeps --keep of the requests that a tool\n\
+    answers; the one for writing tools parts both kinds best; the one for destructive tools lets\n\
+    in at most --admit of the requests that no tool fits. The settings are written as TOML:\n\
+    toolrack --config FILE, or Config::read(FILE) in a program, loads them.";
+
 /// Find the few tools that a request needs, and measure how well that works.
 #[derive(Debug, Parser)]
 #[command(name = "toolrack", version, after_help = EXIT_CODES, max_term_width = 100)]
@@ -44,6 +51,9 @@ pub(crate) enum Sub {
     Lint(LintArgs),
     /// Fit settings to a dataset's one half and report on the other
     Tune(TuneArgs),
+    /// Fit the gate's thresholds to a model on a dataset's one half and report on the other
+    #[command(after_help = CALIBRATION)]
+    Calibrate(CalibrateArgs),
     /// Print all settings with their defaults, or check a file
     Config(ConfigArgs),
     /// Write completions for a shell
@@ -315,6 +325,28 @@ pub(crate) struct TuneArgs {
     #[arg(long, default_value_t = 0.97)]
     pub keep: f64,
     /// Model: static, static:DIMENSIONS, none, or a model's folder
+    #[arg(long, value_name = "MODEL")]
+    pub embedder: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CalibrateArgs {
+    /// A dataset's folder
+    #[arg(value_name = "DATASET")]
+    pub dataset: PathBuf,
+    /// Where to write the settings; --config loads them
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Seed by which the dataset is cut into halves
+    #[arg(long, default_value_t = 17)]
+    pub seed: u64,
+    /// Share of the requests that a tool answers to which a read-only tool is admitted
+    #[arg(long, default_value_t = 0.97)]
+    pub keep: f64,
+    /// Share of the other requests to which a destructive tool may be admitted
+    #[arg(long, default_value_t = 0.1)]
+    pub admit: f64,
+    /// Model: static, static:DIMENSIONS, or a model's folder
     #[arg(long, value_name = "MODEL")]
     pub embedder: Option<String>,
 }

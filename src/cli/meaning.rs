@@ -13,8 +13,9 @@ use toolrack::eval::{
 use toolrack::{Config, Fusion, Timing};
 
 use super::args::{
-    Args, ConfigArgs, DatasetArgs, EngineArgs, EvalArgs, GoldArg, IntentArg, LevelArg, LintArgs,
-    ListArgs, ReplayArgs, SearchArgs, ShowArgs, Sub, TextArg, TimingArg, TuneArgs,
+    Args, CalibrateArgs, ConfigArgs, DatasetArgs, EngineArgs, EvalArgs, GoldArg, IntentArg,
+    LevelArg, LintArgs, ListArgs, ReplayArgs, SearchArgs, ShowArgs, Sub, TextArg, TimingArg,
+    TuneArgs,
 };
 
 /// The settings file that is taken when none is named.
@@ -31,6 +32,7 @@ pub(crate) enum Command {
     Replay(Box<Replay>),
     Lint(Lint),
     Tune(Box<Tune>),
+    Calibrate(Box<Calibrate>),
     Config(ConfigCommand),
     Completions(Shell),
 }
@@ -137,6 +139,16 @@ pub(crate) struct Tune {
     pub config: Config,
 }
 
+#[derive(Debug)]
+pub(crate) struct Calibrate {
+    pub dataset: PathBuf,
+    pub output: Option<PathBuf>,
+    pub seed: u64,
+    pub keep: f64,
+    pub admit: f64,
+    pub config: Config,
+}
+
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ConfigCommand {
     Template,
@@ -166,6 +178,7 @@ impl Command {
             Sub::Replay(args) => Self::Replay(Box::new(replay(args, config)?)),
             Sub::Lint(args) => Self::Lint(lint(args, &config)?),
             Sub::Tune(args) => Self::Tune(Box::new(tune(args, config))),
+            Sub::Calibrate(args) => Self::Calibrate(Box::new(calibrate(args, config))),
             Sub::Config(_) | Sub::Completions { .. } => bail!("handled above"),
         })
     }
@@ -517,6 +530,14 @@ fn tune(args: TuneArgs, mut config: Config) -> Tune {
         options: TuneOptions::default().seed(args.seed).keep(args.keep),
         config,
     }
+}
+
+fn calibrate(args: CalibrateArgs, mut config: Config) -> Calibrate {
+    if let Some(embedder) = &args.embedder {
+        config.engine.embedder = absolute(embedder);
+    }
+    let CalibrateArgs { dataset, output, seed, keep, admit, .. } = args;
+    Calibrate { dataset, output, seed, keep, admit, config }
 }
 
 /// The last part of a model's folder, or the name itself.
