@@ -11,7 +11,10 @@ use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
 use ndarray::{Array1, Array2};
-use toolrack::{Embedder as _, Engine, SelectRequest, SessionOptions, StaticEmbedder, openai};
+use toolrack::trace::{Event, TraceBuffer, TraceSink};
+use toolrack::{
+    Embedder as _, Engine, SelectRequest, SessionOptions, StaticEmbedder, TurnInput, openai,
+};
 
 /// The folder of the tuned MiniLM.
 #[cfg(feature = "onnx")]
@@ -29,6 +32,24 @@ fn median_us(runs: usize, mut call: impl FnMut()) -> f64 {
         .collect();
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]
+}
+
+/// The medians of several calls that take turns, so that a busy machine is busy for all of them.
+fn medians_us<const N: usize>(runs: usize, mut calls: [&mut dyn FnMut(); N]) -> [f64; N] {
+    let mut times: [Vec<f64>; N] = std::array::from_fn(|_| Vec::with_capacity(runs));
+    for run in 0..runs + runs.div_ceil(10) {
+        for (call, times) in calls.iter_mut().zip(&mut times) {
+            let started = Instant::now();
+            call();
+            if run >= runs.div_ceil(10) {
+                times.push(started.elapsed().as_secs_f64() * 1e6);
+            }
+        }
+    }
+    times.map(|mut times| {
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2]
+    })
 }
 
 struct Bar {
@@ -89,6 +110,7 @@ fn main() -> Result<()> {
     note("session step: observe, evict, render", step, "us", None);
     note("step against select", step / select, "ratio", Some((1.0 / 20.0, false)));
 
+    policy_gate_trace(scale, &mut note)?;
     dense_scan(scale, &mut note)?;
     onnx(scale, select, embed, &mut note)?;
 
@@ -106,6 +128,66 @@ fn main() -> Result<()> {
     }
     // A debug build or a handful of runs says nothing of speed.
     ensure!(missed == 0 || quick || cfg!(debug_assertions), "{missed} bars missed");
+    Ok(())
+}
+
+/// Takes what is recorded and lets go of it.
+struct Discard;
+
+impl TraceSink for Discard {
+    fn write(&mut self, event: Event) -> std::io::Result<()> {
+        black_box(event);
+        Ok(())
+    }
+}
+
+/// Ranking alone against ranking for a caller whose rights are narrowed in every way, with the gate
+/// and with a trace, by turns.
+fn policy_gate_trace(
+    scale: usize,
+    note: &mut impl FnMut(&'static str, f64, &'static str, Option<(f64, bool)>),
+) -> Result<()> {
+    let bare = Engine::builder(common::catalog(1_000)?).build()?;
+    let guarded = Engine::builder(common::guarded(1_000)?).build()?;
+    let context = common::context(&guarded.snapshot());
+    let request = SelectRequest::new(common::REQUEST).k(10).context(context.clone());
+    let selection = guarded.select(&request)?;
+    ensure!(selection.eligible == 900, "{} tools are eligible, not 900", selection.eligible);
+    common::assert_found(selection.candidates.iter().map(|c| c.id.name()), "list_invoices")?;
+    let options = SessionOptions::default().limit(40).retrieve(10).context(context);
+    let (mut untraced, mut session) =
+        (guarded.session(options.clone())?, guarded.session(options)?);
+    let events = TraceBuffer::new();
+    session.trace_to(events.clone());
+    let turn = || TurnInput::from(common::REQUEST).recent(Vec::new());
+    session.turn(turn())?;
+    let stages: Vec<&str> = events.events().iter().map(|event| event.stage.name()).collect();
+    ensure!(stages.contains(&"filter") && stages.contains(&"gate"), "the trace has {stages:?}");
+    session.trace_to(Discard);
+    let [ranked, selected, plain, traced] = medians_us(
+        2_000 / scale,
+        [
+            &mut || {
+                black_box(bare.rank(black_box(common::REQUEST), 10).is_ok());
+            },
+            &mut || {
+                black_box(guarded.select(black_box(&request)).is_ok());
+            },
+            &mut || {
+                black_box(untraced.turn(black_box(turn())).is_ok());
+            },
+            &mut || {
+                black_box(session.turn(black_box(turn())).is_ok());
+            },
+        ],
+    );
+    note("bare select at 1,000 tools", ranked, "us", None);
+    note("select with policy and gate", selected, "us", None);
+    note("turn with policy, gate and working set", plain, "us", None);
+    note("the same with a trace", traced, "us", None);
+    let guard = selected + (traced - plain).max(0.0);
+    note("policy + gate + trace against bare select", guard / ranked, "ratio", Some((1.3, false)));
+    note("traced turn against bare select", traced / ranked, "ratio", Some((1.3, false)));
     Ok(())
 }
 

@@ -173,9 +173,12 @@ impl Server {
         }
         if !self.catalog.is_empty() {
             let mcp = |tool: &Value| {
+                let schema = tool["parameters"]
+                    .as_object()
+                    .map_or(json!({"type": "object"}), |schema| json!(schema));
                 json!({
                     "name": tool["name"], "description": tool["description"],
-                    "inputSchema": tool["parameters"],
+                    "inputSchema": schema,
                 })
             };
             return json!({"tools": self.catalog.iter().map(mcp).collect::<Vec<_>>()});

@@ -66,7 +66,10 @@ async fn main() -> Result<()> {
     let whole: Vec<Tool> = lines
         .iter()
         .map(|tool| {
-            let schema: JsonObject = serde_json::from_value(tool["parameters"].clone())?;
+            // Some listings were published without parameters.
+            let schema = tool["parameters"].as_object().cloned();
+            let schema =
+                schema.unwrap_or_else(|| JsonObject::from_iter([("type".into(), json!("object"))]));
             let text = |key: &str| tool[key].as_str().unwrap_or_default().to_owned();
             Ok(Tool::new(text("name"), text("description"), schema))
         })

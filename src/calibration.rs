@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::embed::EmbedderProfile;
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result, invalid_setting};
-use crate::select::Gate;
+use crate::select::{Candidate, Gate};
 use crate::selector::LabelledQuery;
 
 /// Requests of either kind below which a share is a guess.
@@ -173,7 +173,8 @@ impl Calibration {
             if ranked.iter().any(|candidate| candidate.is_named()) {
                 continue;
             }
-            if ranked.first().is_some_and(|candidate| candidate.cosine.is_none()) {
+            let has_cosine = |candidate: &Candidate| candidate.cosine.is_some();
+            if !ranked.is_empty() && !ranked.iter().any(has_cosine) {
                 return Err(Error::embedder(
                     "the engine ranks by words alone just now: calibrate when the model answers",
                 ));
@@ -183,6 +184,7 @@ impl Calibration {
             };
             let best = ranked
                 .iter()
+                .filter(|candidate| has_cosine(candidate))
                 .filter(|candidate| counts(snapshot.row(&candidate.id)))
                 .map(|candidate| candidate.gate)
                 .max();
@@ -248,6 +250,22 @@ impl Calibration {
         };
         let (answerable, unanswerable) = counts;
         Ok(Calibrated { profile, answerable, unanswerable, read, write, destructive })
+    }
+
+    /// What a threshold does to the requests that were added, such as ones that it was not fitted to.
+    ///
+    /// A share of no requests is 0.
+    pub fn measure(&self, threshold: f32) -> Fit {
+        let share = |values: &[f32]| {
+            let reached = values.iter().filter(|&&value| value >= threshold).count();
+            reached as f64 / values.len().max(1) as f64
+        };
+        Fit { threshold, kept: share(&self.answerable), admitted: share(&self.unanswerable) }
+    }
+
+    /// Requests that were added: those that a tool answers, and the others.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.answerable.len(), self.unanswerable.len())
     }
 
     fn fit_of(&self, threshold: f32) -> Fit {

@@ -560,6 +560,11 @@ impl Engine {
         }
     }
 
+    /// Which ranked tools are admitted.
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.shared.rules.gate
+    }
+
     /// How both arms' scores become one.
     pub(crate) fn fusion(&self) -> Fusion {
         self.fusion

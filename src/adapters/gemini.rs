@@ -4,6 +4,9 @@
 //! at `parametersJsonSchema`. A definition that came in Gemini's shape keeps its `parameters` in
 //! Gemini's own dialect. Names begin with a letter or an underscore and are at most 64 of
 //! `[a-zA-Z0-9_.:-]`; [`ToolList::validate`] tells of one that begins with a digit.
+//!
+//! Render the list anew after each [`find_tool`](crate::Session::find_tool): one that is rendered once
+//! a turn never holds what the reply says is loaded.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
 //! The list of all tools, in immutable versions.
 
+mod access;
 mod findings;
 mod names;
 mod policy;
@@ -19,6 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 
+pub(crate) use access::Condition;
 pub use findings::{Finding, FindingKind};
 pub use policy::{Risk, ToolPolicy};
 pub use provider_name::MAX_PROVIDER_NAME;

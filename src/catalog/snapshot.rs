@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::access::Access;
 use super::findings::Finding;
 use super::names::Names;
 use super::reader::Builtin;
@@ -62,6 +63,7 @@ pub struct Snapshot {
     /// Each row as providers are told of it.
     visible: Vec<Arc<VisibleTool>>,
     has_restricted_tools: bool,
+    access: Access,
 }
 
 impl Snapshot {
@@ -105,6 +107,7 @@ impl Snapshot {
         }
         let tools: Vec<&Tool> = entries.iter().map(|entry| &entry.tool).collect();
         let has_restricted_tools = tools.iter().any(|tool| tool.policy().is_restricted());
+        let access = Access::of(tools.iter().copied());
         let names = Names::of(tools.iter().copied());
         let named = |(row, &tool): (usize, &&Tool)| {
             Arc::new(VisibleTool::new(tool.clone(), names.provider_name(row).to_owned()))
@@ -120,6 +123,7 @@ impl Snapshot {
             names,
             visible,
             has_restricted_tools,
+            access,
         })
     }
 
@@ -214,6 +218,11 @@ impl Snapshot {
 
     pub(crate) fn visible_tool(&self, row: usize) -> &Arc<VisibleTool> {
         &self.visible[row]
+    }
+
+    /// What the tools ask of who uses them.
+    pub(crate) fn access(&self) -> &Access {
+        &self.access
     }
 
     pub(crate) fn has_restricted_tools(&self) -> bool {

@@ -17,6 +17,13 @@ const EXIT_CODES: &str = "Exit codes:\n  \
     gateway it may also be an MCP client's configuration, whose servers are asked. Without one,\n\
     the configuration's is used.";
 
+/// What is fitted, at the end of that command's help.
+const CALIBRATION: &str = "The dataset needs requests that no tool fits (\"tools\": []), ten of them and ten others in the\n\
+    half that is fitted to. The cosine for read-only tools keeps --keep of the requests that a tool\n\
+    answers; the one for writing tools parts both kinds best; the one for destructive tools lets\n\
+    in at most --admit of the requests that no tool fits. The settings are written as TOML:\n\
+    toolrack --config FILE, or Config::read(FILE) in a program, loads them.";
+
 /// Find the few tools that a request needs, and measure how well that works.
 #[derive(Debug, Parser)]
 #[command(name = "toolrack", version, after_help = EXIT_CODES, max_term_width = 100)]
@@ -47,6 +54,9 @@ pub(crate) enum Sub {
     Lint(LintArgs),
     /// Fit settings to a dataset's one half and report on the other
     Tune(TuneArgs),
+    /// Fit the gate's thresholds to a model on a dataset's one half and report on the other
+    #[command(after_help = CALIBRATION)]
+    Calibrate(CalibrateArgs),
     /// Print all settings with their defaults, or check a file
     Config(ConfigArgs),
     /// Serve an MCP client the tools of many MCP servers
@@ -201,7 +211,10 @@ pub(crate) struct EvalArgs {
     /// Write the labels as TREC qrels; {} stands for the dataset
     #[arg(long, value_name = "FILE")]
     pub trec_qrels: Option<PathBuf>,
-    /// Fail when a figure of this report (JSON) fell by more than its interval
+    /// Write the figures with their intervals, and nothing else, for --check
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Fail when a figure of this record or report (JSON) fell by more than its interval
     #[arg(long, value_name = "FILE")]
     pub check: Option<PathBuf>,
 }
@@ -280,10 +293,11 @@ pub(crate) enum IntentArg {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ReplayArgs {
-    /// Dataset folders, or files of runs (JSON lines with `turns` or `steps`)
+    /// Dataset folders, traces of sessions, or files of runs (JSON lines with `turns` or
+    /// `steps`)
     #[arg(required = true, value_name = "DATASET|TRACE")]
     pub runs: Vec<PathBuf>,
-    /// Catalogs of the files of runs
+    /// Catalogs of the traces and files of runs
     #[arg(long, value_name = "CATALOG")]
     pub catalog: Vec<String>,
     /// Limits of the working set to compare
@@ -366,6 +380,28 @@ pub(crate) struct TuneArgs {
     #[arg(long, default_value_t = 0.97)]
     pub keep: f64,
     /// Model: static, static:DIMENSIONS, none, or a model's folder
+    #[arg(long, value_name = "MODEL")]
+    pub embedder: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CalibrateArgs {
+    /// A dataset's folder
+    #[arg(value_name = "DATASET")]
+    pub dataset: PathBuf,
+    /// Where to write the settings; --config loads them
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Seed by which the dataset is cut into halves
+    #[arg(long, default_value_t = 17)]
+    pub seed: u64,
+    /// Share of the requests that a tool answers to which a read-only tool is admitted
+    #[arg(long, default_value_t = 0.97)]
+    pub keep: f64,
+    /// Share of the other requests to which a destructive tool may be admitted
+    #[arg(long, default_value_t = 0.1)]
+    pub admit: f64,
+    /// Model: static, static:DIMENSIONS, or a model's folder
     #[arg(long, value_name = "MODEL")]
     pub embedder: Option<String>,
 }

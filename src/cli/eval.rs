@@ -41,6 +41,9 @@ pub(crate) fn run(eval: Eval, output: &mut Output) -> anyhow::Result<Outcome> {
         write(&folder.join("report.md"), &format!("# {title}\n\n{}", report.to_markdown()))?;
         write(&folder.join("report.html"), &report.to_html(&title))?;
     }
+    if let Some(path) = &eval.record {
+        write(path, &(serde_json::to_string_pretty(&report.record())? + "\n"))?;
+    }
     let drops = match &eval.check {
         Some(path) => Some(check(&report, &Report::read(path)?)?),
         None => None,

@@ -15,8 +15,9 @@ use toolrack::gateway;
 use toolrack::{Config, Fusion, Timing};
 
 use super::args::{
-    Args, ConfigArgs, DatasetArgs, EngineArgs, EvalArgs, GoldArg, IntentArg, LevelArg, LintArgs,
-    ListArgs, ReplayArgs, SearchArgs, ShowArgs, Sub, TextArg, TimingArg, TuneArgs,
+    Args, CalibrateArgs, ConfigArgs, DatasetArgs, EngineArgs, EvalArgs, GoldArg, IntentArg,
+    LevelArg, LintArgs, ListArgs, ReplayArgs, SearchArgs, ShowArgs, Sub, TextArg, TimingArg,
+    TuneArgs,
 };
 #[cfg(feature = "gateway")]
 use super::args::{ModeArg, ServeArgs};
@@ -35,6 +36,7 @@ pub(crate) enum Command {
     Replay(Box<Replay>),
     Lint(Lint),
     Tune(Box<Tune>),
+    Calibrate(Box<Calibrate>),
     Config(ConfigCommand),
     #[cfg(feature = "gateway")]
     Serve(Box<Serve>),
@@ -104,6 +106,7 @@ pub(crate) struct Eval {
     pub run: Option<PathBuf>,
     pub trec_run: Option<PathBuf>,
     pub trec_qrels: Option<PathBuf>,
+    pub record: Option<PathBuf>,
     pub check: Option<PathBuf>,
 }
 
@@ -153,6 +156,16 @@ pub(crate) struct Serve {
     pub options: gateway::Options,
 }
 
+#[derive(Debug)]
+pub(crate) struct Calibrate {
+    pub dataset: PathBuf,
+    pub output: Option<PathBuf>,
+    pub seed: u64,
+    pub keep: f64,
+    pub admit: f64,
+    pub config: Config,
+}
+
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ConfigCommand {
     Template,
@@ -188,6 +201,7 @@ impl Command {
             Sub::Tune(args) => Self::Tune(Box::new(tune(args, config))),
             #[cfg(feature = "gateway")]
             Sub::Serve(_) => bail!("handled above"),
+            Sub::Calibrate(args) => Self::Calibrate(Box::new(calibrate(args, config))),
             Sub::Config(_) | Sub::Completions { .. } => bail!("handled above"),
         })
     }
@@ -417,6 +431,7 @@ fn eval(args: EvalArgs, config: Config) -> anyhow::Result<Eval> {
         run: args.run,
         trec_run: args.trec_run,
         trec_qrels: args.trec_qrels,
+        record: args.record,
         check: args.check,
     })
 }
@@ -584,6 +599,14 @@ fn tune(args: TuneArgs, mut config: Config) -> Tune {
         options: TuneOptions::default().seed(args.seed).keep(args.keep),
         config,
     }
+}
+
+fn calibrate(args: CalibrateArgs, mut config: Config) -> Calibrate {
+    if let Some(embedder) = &args.embedder {
+        config.engine.embedder = absolute(embedder);
+    }
+    let CalibrateArgs { dataset, output, seed, keep, admit, .. } = args;
+    Calibrate { dataset, output, seed, keep, admit, config }
 }
 
 /// The last part of a model's folder, or the name itself.

@@ -1,6 +1,7 @@
 //! The command line in three steps: what was typed ([`args`]), what it means ([`meaning`]), doing it.
 
 mod args;
+mod calibrate;
 mod catalog;
 mod completions;
 mod config;
@@ -58,6 +59,7 @@ fn run(command: Command, output: &mut Output) -> anyhow::Result<Outcome> {
         Command::Replay(replay) => replay::run(&replay, output),
         Command::Lint(lint) => lint::run(&lint, output),
         Command::Tune(tune) => tune::run(*tune, output),
+        Command::Calibrate(calibrate) => calibrate::run(*calibrate, output),
         Command::Config(config) => config::run(config, output),
         #[cfg(feature = "gateway")]
         Command::Serve(command) => serve::run(*command, output),

@@ -42,7 +42,7 @@ pub(crate) const TABLES: [(&str, &str); 11] = [
     ("gateway", "The MCP gateway; its other settings are those of [session] and [policy]."),
     ("gateway.timeouts", "How long the gateway waits for a server, in seconds."),
     ("gateway.restart", "How a server that stopped is started again."),
-    ("fitted", "Written by toolrack tune: what the settings were fitted on."),
+    ("fitted", "Written by toolrack tune and calibrate: what the settings were fitted on."),
 ];
 
 /// All keys, table by table.

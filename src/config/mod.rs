@@ -52,7 +52,7 @@ pub struct Config {
     pub session: SessionOptions,
     /// The gateway's section, as it stands; the gateway reads it.
     pub gateway: toml::Table,
-    /// What the settings were fitted on, when `toolrack tune` wrote them.
+    /// What the settings were fitted on, when `toolrack tune` or `calibrate` wrote them.
     pub fitted: Option<Fitted>,
     /// Folder against which relative paths are read.
     folder: PathBuf,

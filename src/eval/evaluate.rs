@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use super::baseline::{definition_tokens, payload};
 use super::bootstrap::{Bootstrap, mean};
-use super::dataset::{Dataset, Query};
+use super::dataset::Dataset;
 use super::memory::peak_rss_mb;
 use super::metric::{Metric, NoMatch, slot_ranks};
+use super::query::Query;
 use super::report::{
     Confusion, DatasetReport, Difference, Group, MacroReport, Miss, Report, SweepPoint,
     SystemReport, ThresholdPoint,

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::dataset::Query;
+use super::query::Query;
 use crate::error::{Error, ErrorKind, Result};
 
 /// A measure of one ranking, in [0, 1], higher being better.

@@ -12,22 +12,25 @@ mod lines;
 mod lint;
 mod memory;
 mod metric;
+mod query;
 mod replay;
 mod report;
 mod run_file;
 mod split;
 mod system;
+mod traced;
 mod trec;
 mod tune;
 
 pub use baseline::definition_tokens;
 pub use bootstrap::{Bootstrap, Estimate};
 pub use check::{Drop, check};
-pub use dataset::{Dataset, DatasetOptions, Gold, GoldSlot, Query, QueryTurn, TextField};
+pub use dataset::{Dataset, DatasetOptions, Gold, TextField};
 pub use evaluate::{EvalOptions, EvalProgress, Rankings, evaluate, rank};
 pub use lint::{Finding, Level, LintOptions, LintReport, Rule, lint};
 pub use memory::peak_rss_mb;
 pub use metric::{Metric, NoMatch, slot_ranks};
+pub use query::{GoldSlot, Query, QueryTurn};
 pub use replay::{
     Intent, Recommendation, ReplayFigures, ReplayOptions, ReplayReport, ReplaySetting, Shown,
     replay,

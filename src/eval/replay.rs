@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::baseline::definition_tokens;
-use super::dataset::{Dataset, Query};
+use super::dataset::Dataset;
+use super::query::Query;
 use super::system::EngineSettings;
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
@@ -202,17 +203,17 @@ impl Recommendation {
                 )
             }
         };
-        out += &match (self.limit, self.limit_without_search) {
-            (Some((limit, gives)), _) => {
-                format!(" A limit of {limit} with find_tool gives {}", share(gives))
+        out += &match self.limit {
+            Some((limit, gives)) => {
+                format!(" With find_tool a limit of {limit} gives {}", share(gives))
             }
-            (None, _) => {
-                format!(" No limit that was tried gives {} with find_tool", share(self.goal))
-            }
+            None => format!(" With find_tool no limit that was tried gives {}", share(self.goal)),
         };
         out += &match self.limit_without_search {
-            Some((limit, gives)) => format!(", and {limit} without a search {}.", share(gives)),
-            None => ", and none without a search.".to_owned(),
+            Some((limit, gives)) => {
+                format!("; without, a limit of {limit} gives {}.", share(gives))
+            }
+            None => "; without, no limit that was tried does.".to_owned(),
         };
         out
     }

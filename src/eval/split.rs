@@ -1,7 +1,8 @@
 //! Halves of a dataset: one to fit on, one to report on.
 
 use super::bootstrap::SplitMix;
-use super::dataset::{Dataset, Query};
+use super::dataset::Dataset;
+use super::query::Query;
 
 /// `dataset` cut into a half to fit on and a half to report on.
 ///

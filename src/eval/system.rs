@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::baseline::{Bm25, Jaccard, by_score};
-use super::dataset::{Dataset, Query};
+use super::dataset::Dataset;
+use super::query::Query;
 use crate::config::Config;
 use crate::embed::{Embedder, Progress};
 use crate::engine::Engine;

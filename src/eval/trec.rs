@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::dataset::{Dataset, GoldSlot, Query};
+use super::dataset::Dataset;
 use super::lines::Lines;
+use super::query::{GoldSlot, Query};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Judgements: `query iteration tool relevance`, one a line, relevance above 0 being gold.

@@ -1,7 +1,8 @@
 //! Streamable HTTP for clients, and who may use it.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
 use axum::body::Body;
@@ -48,12 +49,17 @@ pub(super) async fn listen(address: SocketAddr, what: &str, tokens: bool) -> Res
     })
 }
 
+/// The most sessions whose clients have not said yet that they are ready.
+const MAX_FRESH: usize = 1_024;
+
 /// Who may call: names of this machine, and tokens.
 #[derive(Clone)]
 pub(super) struct Door {
     hub: Arc<Hub>,
     tokens: Option<Arc<Tokens>>,
     hosts: Arc<[String]>,
+    /// Sessions that were just opened, and by whom: the hub knows them when their clients are ready.
+    fresh: Arc<Mutex<VecDeque<(String, Option<String>)>>>,
 }
 
 impl Door {
@@ -64,7 +70,27 @@ impl Door {
             hosts.push(address.ip().to_string());
         }
         hosts.extend(hub.settings.hosts.iter().cloned());
-        Self { hub: Arc::clone(hub), tokens, hosts: hosts.into() }
+        Self { hub: Arc::clone(hub), tokens, hosts: hosts.into(), fresh: Arc::default() }
+    }
+
+    fn opened(&self, id: &str, owner: Option<String>) {
+        let mut fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
+        if fresh.len() == MAX_FRESH {
+            fresh.pop_front();
+        }
+        fresh.push_back((id.to_owned(), owner));
+    }
+
+    /// Whether the session is of this owner.
+    fn owns(&self, id: &str, owner: Option<&str>) -> bool {
+        if let Some(open) = self.hub.sessions.all().iter().find(|open| open.key() == Some(id)) {
+            return open.identity.owner.as_deref() == owner;
+        }
+        if let Some(stored) = self.hub.state.as_ref().and_then(|state| state.owner(id)) {
+            return stored.as_deref() == owner;
+        }
+        let fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
+        fresh.iter().any(|(other, of)| other == id && of.as_deref() == owner)
     }
 
     /// `routes`, behind this door.
@@ -126,23 +152,18 @@ async fn enter(State(door): State<Door>, mut request: Request, next: Next) -> Re
         request.extensions_mut().insert(token);
     }
     let id = request.headers().get(SESSION_HEADER).and_then(|id| id.to_str().ok());
+    let opens = id.is_none();
     if let Some(id) = id
-        && !owns(&door.hub, id, owner.as_deref())
+        && !door.owns(id, owner.as_deref())
     {
         return (StatusCode::NOT_FOUND, "There is no such session.").into_response();
     }
-    next.run(request).await
-}
-
-/// Whether the session is of this owner, or unknown, which is for the transport to say.
-fn owns(hub: &Hub, id: &str, owner: Option<&str>) -> bool {
-    if let Some(open) = hub.sessions.all().iter().find(|session| session.key() == Some(id)) {
-        return open.identity.owner.as_deref() == owner;
+    let response = next.run(request).await;
+    let id = response.headers().get(SESSION_HEADER).and_then(|id| id.to_str().ok());
+    if let (true, Some(id)) = (opens, id) {
+        door.opened(id, owner);
     }
-    match hub.state.as_ref().and_then(|state| state.owner(id)) {
-        Some(stored) => stored.as_deref() == owner,
-        None => true,
-    }
+    response
 }
 
 /// The endpoint `/mcp`.

@@ -278,16 +278,13 @@ impl Inner {
         ids.iter().filter_map(named).collect()
     }
 
-    /// The tool that a call meant.
+    /// The tool that a name means, if the client may know of it.
     pub(crate) fn definition_of(&self, name: &str) -> Option<(String, Tool)> {
         let snapshot = self.engine.snapshot();
-        let row = match snapshot.names().by_provider(name) {
+        let may = |row: usize| policy::check(snapshot.tool(row), &self.options.context).is_ok();
+        let row = match snapshot.names().by_provider(name).filter(|&row| may(row)) {
             Some(row) => row,
-            None => {
-                let may =
-                    |row: usize| policy::check(snapshot.tool(row), &self.options.context).is_ok();
-                *snapshot.names().resolve(name, &may).first()?
-            }
+            None => *snapshot.names().resolve(name, &may).first()?,
         };
         let name = snapshot.names().provider_name(row).to_owned();
         Some((name, snapshot.tool(row).clone()))

@@ -51,10 +51,15 @@ impl DenseIndex {
 
     /// The row's vector, or `None` when there is none.
     pub(crate) fn row(&self, row: usize) -> Option<&[f32]> {
-        if self.rows[row] != Row::Present {
+        if !self.has(row) {
             return None;
         }
         self.matrix.row(row).to_slice()
+    }
+
+    /// Whether the row has a vector.
+    pub(crate) fn has(&self, row: usize) -> bool {
+        self.rows[row] == Row::Present
     }
 
     /// Whether no row waits for a model that failed.

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 pub(crate) use dense::DenseIndex;
 pub use fusion::Fusion;
-pub(crate) use top_k::top_k;
+pub(crate) use top_k::{Best, top_k};
 pub use vectors::VectorCache;
 use vectors::text_key;
 
@@ -148,6 +148,7 @@ impl ToolIndex {
         if let (Some(embedder), Some(dense), true) = (&self.embedder, &self.dense, use_dense) {
             // The request is embedded also when there is nothing to compare it with, to learn whether
             // the model answers again.
+            let _span = tracing::trace_span!("dense").entered();
             match QueryVectors::embed(&**embedder, queries) {
                 Ok(vectors) => {
                     if !dense.is_complete() || dense.is_blank() {
@@ -166,6 +167,7 @@ impl ToolIndex {
             }
         }
         let mut scores = Vec::with_capacity(queries.len());
+        let _span = tracing::trace_span!("lexical").entered();
         for (query, cosines) in queries.iter().zip(cosines) {
             let whole =
                 QueryTerms::of(query.parts.iter().map(|(text, weight)| (text.as_str(), *weight)));
@@ -187,6 +189,11 @@ impl ToolIndex {
             }
         }
         Some(cache)
+    }
+
+    /// Whether the model has a vector for the row.
+    pub(crate) fn has_vector(&self, row: usize) -> bool {
+        self.dense.as_ref().is_some_and(|dense| dense.has(row))
     }
 
     /// Whether no tool waits for a model that failed.

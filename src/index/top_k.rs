@@ -9,21 +9,38 @@ use crate::score::Score;
 ///
 /// Complexity: O(N log k) time, O(min(k, N)) space.
 pub(crate) fn top_k(scored: impl Iterator<Item = (usize, Score)>, k: usize) -> Vec<(usize, Score)> {
-    if k == 0 {
-        return Vec::new();
+    let mut best = Best::new(k);
+    scored.for_each(|(row, score)| best.push(row, score));
+    best.into_sorted()
+}
+
+/// The `k` best so far.
+pub(crate) struct Best {
+    k: usize,
+    /// The root is the worst of the best: the lowest score, of equal ones the last row.
+    heap: BinaryHeap<(Reverse<Score>, usize)>,
+}
+
+impl Best {
+    pub(crate) fn new(k: usize) -> Self {
+        Self { k, heap: BinaryHeap::new() }
     }
-    // The root is the worst of the best: the lowest score, of equal ones the last row.
-    let mut heap: BinaryHeap<(Reverse<Score>, usize)> = BinaryHeap::new();
-    for (row, score) in scored {
-        if heap.len() < k {
-            heap.push((Reverse(score), row));
-        } else if let Some(mut worst) = heap.peek_mut()
+
+    pub(crate) fn push(&mut self, row: usize, score: Score) {
+        if self.heap.len() < self.k {
+            self.heap.push((Reverse(score), row));
+        } else if let Some(mut worst) = self.heap.peek_mut()
             && (Reverse(score), row) < *worst
         {
             *worst = (Reverse(score), row);
         }
     }
-    heap.into_sorted_vec().into_iter().map(|(Reverse(score), row)| (row, score)).collect()
+
+    /// Best first; equal scores in row order.
+    pub(crate) fn into_sorted(self) -> Vec<(usize, Score)> {
+        let sorted = self.heap.into_sorted_vec();
+        sorted.into_iter().map(|(Reverse(score), row)| (row, score)).collect()
+    }
 }
 
 #[cfg(test)]

@@ -12,8 +12,10 @@ pub(super) struct Segments {
     places: HashMap<String, usize>,
     /// Rows whose last name segment has the stem.
     in_segment: Vec<Vec<u32>>,
-    /// Rows that have the stem anywhere.
-    anywhere: Vec<Vec<u32>>,
+    /// How many rows have the stem anywhere.
+    frequencies: Vec<u32>,
+    /// Places of the stems that each row has anywhere.
+    stems_of: Vec<Vec<u32>>,
     /// Terms of each row until all are known.
     pending: Vec<HashSet<String>>,
     /// Weight of each row's segment when all rows are eligible.
@@ -38,15 +40,14 @@ impl Segments {
 
     /// Ends the building; `rows` were added.
     pub(super) fn finish(&mut self, rows: usize) {
-        self.anywhere = vec![Vec::new(); self.in_segment.len()];
-        for (row, terms) in std::mem::take(&mut self.pending).into_iter().enumerate() {
-            for term in terms {
-                if let Some(&place) = self.places.get(&term) {
-                    self.anywhere[place].push(row as u32);
-                }
-            }
+        self.frequencies = vec![0; self.in_segment.len()];
+        for terms in std::mem::take(&mut self.pending) {
+            let stems = terms.iter().filter_map(|term| self.places.get(term));
+            let stems: Vec<u32> = stems.map(|&place| place as u32).collect();
+            stems.iter().for_each(|&place| self.frequencies[place as usize] += 1);
+            self.stems_of.push(stems);
         }
-        self.totals = self.weigh(rows, |_| true);
+        self.totals = self.weigh(rows, rows, &self.frequencies);
     }
 
     /// Rows whose last name segment has `term`.
@@ -56,20 +57,29 @@ impl Segments {
 
     /// Weight (by rarity among eligible rows) of each row's segment.
     ///
-    /// Complexity: known when all rows are eligible, else O(postings of all segment stems).
+    /// Complexity: known when all rows are eligible, else O(stems of the eligible rows, or of the
+    /// others if these are fewer).
     pub(super) fn totals(&self, eligible: Option<&[bool]>) -> Vec<f32> {
-        match eligible {
-            None => self.totals.clone(),
-            Some(mask) => self.weigh(mask.len(), |row| mask[row]),
+        let Some(mask) = eligible else { return self.totals.clone() };
+        let count = mask.iter().filter(|&&eligible| eligible).count();
+        let others_are_fewer = 2 * count > mask.len();
+        let mut frequencies =
+            if others_are_fewer { self.frequencies.clone() } else { vec![0; self.places.len()] };
+        for (stems, _) in self.stems_of.iter().zip(mask).filter(|(_, is)| **is != others_are_fewer)
+        {
+            for &place in stems {
+                let frequency = &mut frequencies[place as usize];
+                *frequency = if others_are_fewer { *frequency - 1 } else { *frequency + 1 };
+            }
         }
+        self.weigh(mask.len(), count, &frequencies)
     }
 
-    fn weigh(&self, rows: usize, is_eligible: impl Fn(usize) -> bool) -> Vec<f32> {
-        let count = (0..rows).filter(|&row| is_eligible(row)).count() as u64;
+    /// Weight of each row's segment, `count` rows being eligible.
+    fn weigh(&self, rows: usize, count: usize, frequencies: &[u32]) -> Vec<f32> {
         let mut totals = vec![0.0; rows];
-        for (segment, anywhere) in self.in_segment.iter().zip(&self.anywhere) {
-            let frequency = anywhere.iter().filter(|&&row| is_eligible(row as usize)).count();
-            let weight = idf(frequency as u64, count.max(1));
+        for (segment, &frequency) in self.in_segment.iter().zip(frequencies) {
+            let weight = idf(frequency.into(), count.max(1) as u64);
             for &row in segment {
                 totals[row as usize] += weight;
             }

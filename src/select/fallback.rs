@@ -1,5 +1,7 @@
 //! What is selected when meanings cannot be told or nothing reaches the gate.
 
+use std::collections::{HashMap, HashSet};
+
 use serde::{Deserialize, Serialize};
 
 use super::phrase::Folded;
@@ -61,6 +63,9 @@ pub(crate) fn by_aliases(
     let mut changes = false;
     candidates.extend(selection.candidates.drain(..).filter(Candidate::is_named));
     let n_named = candidates.len();
+    let named: HashSet<ToolId> = candidates.iter().map(|one| one.id.clone()).collect();
+    let mut rejected: HashMap<ToolId, Candidate> =
+        selection.rejected.iter().map(|(one, _)| (one.id.clone(), one.clone())).collect();
     for row in (0..snapshot.len()).filter(|&row| eligible.contains(row)) {
         let tool = snapshot.tool(row);
         if !snapshot.trusts_aliases(row) {
@@ -68,21 +73,21 @@ pub(crate) fn by_aliases(
         }
         let says = |text: &Folded| tool.aliases().iter().any(|alias| text.has(alias));
         let Some(intent) = texts.iter().position(says) else { continue };
-        if candidates.iter().any(|candidate| candidate.id == *tool.id()) {
+        if named.contains(tool.id()) {
             continue;
         }
         ambiguous.push(tool.id().clone());
         changes |= tool.policy().risk > Risk::Read;
-        let ranked = selection.rejected.iter().position(|(other, _)| other.id == *tool.id());
-        let mut candidate = match ranked {
-            Some(place) => selection.rejected.remove(place).0,
-            None => Candidate::unscored(tool.id().clone(), intent),
-        };
+        let ranked = rejected.remove(tool.id());
+        let mut candidate =
+            ranked.unwrap_or_else(|| Candidate::unscored(tool.id().clone(), intent));
         candidate.boosts.push(Boost::Alias);
         candidates.push(candidate);
     }
+    selection.rejected.retain(|(one, _)| rejected.contains_key(&one.id));
     candidates.truncate(n_named.saturating_add(request.k));
-    ambiguous.retain(|id| candidates.iter().any(|candidate| candidate.id == *id));
+    let kept: HashSet<&ToolId> = candidates.iter().map(|candidate| &candidate.id).collect();
+    ambiguous.retain(|id| kept.contains(id));
     selection.total = candidates.len();
     let named_alike = matches!(&selection.outcome, Outcome::Ambiguous(ids) if n_named > 1
         && ids.iter().all(|id| candidates[..n_named].iter().any(|c| c.id == *id)));

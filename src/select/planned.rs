@@ -1,11 +1,14 @@
 //! A selection that intent rules have a say in.
 
+use std::collections::HashSet;
+
 use super::intent::{IntentPlan, IntentReport, IntentRules};
 use super::policy::Eligible;
 use super::rank::Ranker;
 use super::refine::keep_candidates_only;
 use super::request::SelectRequest;
 use super::selection::{Boost, Candidate, Outcome, Selection};
+use crate::catalog::ToolId;
 use crate::error::Result;
 
 /// The selection of `request` under `rules`, with a report of what they did.
@@ -20,6 +23,7 @@ pub(crate) fn select(
 ) -> Result<Selection> {
     rules.validate()?;
     let plain = ranker.select(request, eligible)?;
+    let _span = tracing::trace_span!("intent").entered();
     let reading = rules.classify(&request.intents.join("\n"));
     let mut report = IntentReport {
         plan: rules.plan(&reading).cloned(),
@@ -42,9 +46,8 @@ pub(crate) fn select(
         selection.candidates.extend(fallback);
     }
     let snapshot = &ranker.index.snapshot;
-    let selected =
-        |candidate: &&Candidate| selection.candidates.iter().any(|other| other.id == candidate.id);
-    let excluded = plain.candidates.iter().filter(|candidate| !selected(candidate));
+    let selected: HashSet<&ToolId> = selection.candidates.iter().map(|c| &c.id).collect();
+    let excluded = plain.candidates.iter().filter(|candidate| !selected.contains(&candidate.id));
     report.excluded = excluded.map(|candidate| candidate.id.clone()).collect();
     let rows = report.excluded.iter().filter_map(|id| snapshot.row(id));
     report.tokens_saved = rows.map(|row| ranker.index.costs[row]).sum();
@@ -73,10 +76,10 @@ fn within(
     let request = request.clone().k(plan.tools);
     let mut selection = ranker.select(&request, &among)?;
     selection.eligible = plain.eligible;
-    let named = plain.candidates.iter().filter(|candidate| {
-        candidate.is_named() && selection.candidates.iter().all(|other| other.id != candidate.id)
-    });
-    let named: Vec<Candidate> = named.cloned().collect();
+    let selected: HashSet<&ToolId> = selection.candidates.iter().map(|c| &c.id).collect();
+    let named = plain.candidates.iter().filter(|candidate| candidate.is_named());
+    let named: Vec<Candidate> =
+        named.filter(|candidate| !selected.contains(&candidate.id)).cloned().collect();
     if !named.is_empty() && selection.candidates.is_empty() {
         selection.outcome = Outcome::Found;
     }

@@ -1,5 +1,7 @@
 //! Ranking over one index: named tools, fusion, the gate, the cut.
 
+use std::collections::HashSet;
+
 use super::gate::{Gate, GatedBy, Thresholds};
 use super::policy::Eligible;
 use super::request::SelectRequest;
@@ -8,7 +10,7 @@ use super::selection::{Boost, Candidate, Outcome, Rejected, Selection, TokenFigu
 use crate::catalog::{Risk, ToolId};
 use crate::embed::EmbedderProfile;
 use crate::error::{Result, invalid_setting};
-use crate::index::{ArmScores, Fusion, ToolIndex, top_k};
+use crate::index::{ArmScores, Best, Fusion, ToolIndex, top_k};
 use crate::score::Score;
 use crate::text::is_keyword_list;
 
@@ -75,6 +77,7 @@ impl Ranker<'_> {
                     arms,
                     eligible,
                     profile: &profile,
+                    by_words: self.gate.thresholds(None),
                     intent,
                     is_keyword_list,
                 };
@@ -102,22 +105,21 @@ impl Ranker<'_> {
             intent: None,
         };
         let ambiguous = self.ambiguous(&rankings);
-        let mut taken: Vec<usize> = Vec::new();
+        let mut taken: HashSet<usize> = HashSet::new();
         let mut named = Vec::new();
         let mut similar = Vec::new();
         // Intents take turns, so that a talkative one does not starve the others.
-        let deepest = rankings.iter().map(|ranking| ranking.ranked.len()).max().unwrap_or(0);
-        for depth in 0..deepest {
-            for ranking in &rankings {
-                let Some(entry) = ranking.ranked.get(depth) else { continue };
-                if taken.contains(&entry.row) {
+        let mut queues: Vec<_> =
+            rankings.into_iter().map(|ranking| ranking.ranked.into_iter()).collect();
+        while queues.iter().any(|queue| queue.len() > 0) {
+            for entry in queues.iter_mut().filter_map(Iterator::next) {
+                if !taken.insert(entry.row) {
                     continue;
                 }
-                taken.push(entry.row);
                 match entry.rejected {
-                    None if entry.candidate.is_named() => named.push(entry.candidate.clone()),
-                    None => similar.push(entry.candidate.clone()),
-                    Some(why) => selection.rejected.push((entry.candidate.clone(), why)),
+                    None if entry.candidate.is_named() => named.push(entry.candidate),
+                    None => similar.push(entry.candidate),
+                    Some(why) => selection.rejected.push((entry.candidate, why)),
                 }
             }
         }
@@ -175,10 +177,18 @@ pub(super) fn best_of_both(
     k: usize,
     admits: impl Fn(usize) -> bool,
 ) -> (Vec<usize>, usize) {
-    let (admitted, others): (Vec<_>, Vec<_>) = scored.partition(|(row, _)| admits(*row));
-    let n_admitted = admitted.len();
-    let mut best = top_k(admitted.into_iter(), k);
-    best.extend(top_k(others.into_iter(), k));
+    let (mut admitted, mut others) = (Best::new(k), Best::new(k));
+    let mut n_admitted = 0;
+    for (row, score) in scored {
+        if admits(row) {
+            n_admitted += 1;
+            admitted.push(row, score);
+        } else {
+            others.push(row, score);
+        }
+    }
+    let mut best = admitted.into_sorted();
+    best.extend(others.into_sorted());
     best.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
     (best.into_iter().map(|(row, _)| row).collect(), n_admitted)
 }
@@ -189,6 +199,8 @@ struct Judged<'a> {
     arms: ArmScores,
     eligible: &'a Eligible,
     profile: &'a EmbedderProfile,
+    /// For tools without a vector.
+    by_words: Thresholds,
     intent: usize,
     is_keyword_list: bool,
 }
@@ -202,7 +214,8 @@ impl Judged<'_> {
     fn rank(&self, text: &str, k: usize, gated: bool) -> Ranking {
         let is_eligible = |row: usize| self.eligible.contains(row);
         let (cosines, lexical) = (self.arms.cosines.as_deref(), &self.arms.lexical.score);
-        let fused = self.ranker.fusion.fuse(cosines, lexical, &is_eligible, self.profile);
+        let fused = tracing::trace_span!("fusion")
+            .in_scope(|| self.ranker.fusion.fuse(cosines, lexical, &is_eligible, self.profile));
         let profile = self.arms.cosines.is_some().then_some(self.profile);
         let thresholds = self.ranker.gate.thresholds(profile);
         let mentions = self.ranker.index.snapshot.names().mentions(text, &is_eligible);
@@ -211,16 +224,18 @@ impl Judged<'_> {
             candidate: self.candidate(row, fused[row], &thresholds, named),
             rejected: if named { None } else { self.judge(row, &thresholds) },
         };
+        let is_named: HashSet<usize> = mentions.rows.iter().copied().collect();
         let is_ranked = |row: usize| is_eligible(row) && self.scores_at_all(row);
         let mut best: Vec<Ranked> = mentions.rows.iter().map(|&row| ranked(row, true)).collect();
         let scored = fused
             .iter()
             .copied()
             .enumerate()
-            .filter(|(row, _)| is_ranked(*row) && !mentions.rows.contains(row));
+            .filter(|(row, _)| is_ranked(*row) && !is_named.contains(row));
         let (rows, n_fitting) = if gated {
-            let admits = |row: usize| self.judge(row, &thresholds).is_none();
-            let (rows, n_admitted) = best_of_both(scored, k, admits);
+            let admits = |row: usize| self.admits(row, &thresholds);
+            let (rows, n_admitted) =
+                tracing::trace_span!("gate").in_scope(|| best_of_both(scored, k, admits));
             (rows, Some(mentions.rows.len() + n_admitted))
         } else {
             (top_k(scored, k).into_iter().map(|(row, _)| row).collect(), None)
@@ -252,7 +267,7 @@ impl Judged<'_> {
         Candidate {
             id: index.snapshot.tool(row).id().clone(),
             score,
-            cosine: self.arms.cosines.as_ref().map(|cosines| Score::or_zero(cosines[row])),
+            cosine: self.cosine(row).map(Score::or_zero),
             bm25: Score::or_zero(lexical.bm25[row]),
             lexical: Score::or_zero(lexical.score[row]),
             name_coverage: Score::or_zero(lexical.name_coverage[row]),
@@ -263,8 +278,31 @@ impl Judged<'_> {
         }
     }
 
+    /// The row's cosine; `None` when the dense arm has no say, or the row no vector.
+    fn cosine(&self, row: usize) -> Option<f32> {
+        let cosines = self.arms.cosines.as_ref()?;
+        self.ranker.index.has_vector(row).then(|| cosines[row])
+    }
+
+    /// Whether the gate lets a row in.
+    fn admits(&self, row: usize, thresholds: &Thresholds) -> bool {
+        // Most rows are far from every threshold, and their tools need not be looked at.
+        let judged_by = self.thresholds_of(row, thresholds);
+        let least = judged_by.read.min(judged_by.write).min(judged_by.destructive);
+        let covers = self.arms.lexical.coverage[row] >= judged_by.coverage;
+        (covers || self.reaches(row, judged_by) >= least) && self.judge(row, thresholds).is_none()
+    }
+
+    fn thresholds_of<'b>(&'b self, row: usize, thresholds: &'b Thresholds) -> &'b Thresholds {
+        let is_blind = thresholds.by == GatedBy::Cosine && !self.ranker.index.has_vector(row);
+        if is_blind { &self.by_words } else { thresholds }
+    }
+
     /// Why the gate keeps a row out; `None` when it is let in.
+    ///
+    /// A row without a vector is judged by its words: a cosine of 0 would not be its own.
     fn judge(&self, row: usize, thresholds: &Thresholds) -> Option<Rejected> {
+        let thresholds = self.thresholds_of(row, thresholds);
         let mut asked = thresholds.of(self.ranker.risk(row));
         // In a list of keywords every one is meant: "run shell command execute code python" is not
         // answered by a tool that executes a saved search (field case 3).
@@ -291,9 +329,9 @@ impl Judged<'_> {
     /// 97 % of answerable requests kept.
     fn reaches(&self, row: usize, thresholds: &Thresholds) -> f32 {
         let lexical = &self.arms.lexical;
-        match (thresholds.by, &self.arms.cosines) {
-            (GatedBy::Cosine, Some(cosines)) if lexical.name_coverage[row] > 0.0 => cosines[row],
-            (GatedBy::Cosine, Some(cosines)) => cosines[row] - self.ranker.gate.handicap,
+        match (thresholds.by, self.cosine(row)) {
+            (GatedBy::Cosine, Some(cosine)) if lexical.name_coverage[row] > 0.0 => cosine,
+            (GatedBy::Cosine, Some(cosine)) => cosine - self.ranker.gate.handicap,
             _ => lexical.name_coverage[row] + 2.0 * lexical.coverage[row],
         }
     }

@@ -1,6 +1,6 @@
 //! Scores from outside both arms.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::gate::{GatedBy, Thresholds};
 use super::policy::Eligible;
@@ -149,6 +149,7 @@ pub(super) fn rank(
             }
         }
         let mentions = snapshot.names().mentions(text, &|row| eligible.contains(row));
+        let is_named: HashSet<usize> = mentions.rows.iter().copied().collect();
         let ranked = |row: usize, named: bool| {
             let reaches = scores[row];
             let asked = thresholds.of(snapshot.tool(row).policy().risk);
@@ -175,7 +176,7 @@ pub(super) fn rank(
         let scored = rows
             .iter()
             .copied()
-            .filter(|row| scores[*row] > 0.0 && !mentions.rows.contains(row))
+            .filter(|row| scores[*row] > 0.0 && !is_named.contains(row))
             .map(|row| (row, Score::or_zero(scores[row])));
         let admits = |row: usize| scores[row] >= thresholds.of(snapshot.tool(row).policy().risk);
         let (similar, n_fitting) = if gated {

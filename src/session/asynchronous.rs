@@ -1,7 +1,7 @@
 //! A session for runtimes on tokio.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::{Authorized, Call, FindReply, FindRequest, Session, Turn, TurnInput, Verdict, Visible};
 use crate::error::{Error, ErrorKind, Result};
@@ -10,7 +10,8 @@ use crate::error::{Error, ErrorKind, Result};
 ///
 /// Embedding and ranking are CPU work; each call is handed to tokio's blocking pool and awaited.
 /// Calls on one session run one after another in the order in which they are polled. Dropping a
-/// future does not undo what it began. Cloning gives another handle on the same run.
+/// future does not undo what it began, but for the verdict of [`authorize`](Self::authorize): a call
+/// whose verdict nobody received counts as abandoned. Cloning gives another handle on the same run.
 ///
 /// # Example
 /// ```
@@ -30,6 +31,14 @@ pub struct AsyncSession {
     session: Arc<Mutex<Session>>,
     /// Keeps calls in order while they wait for a blocking thread.
     turnstile: Arc<tokio::sync::Mutex<()>>,
+    /// Authorised calls whose verdict was not received yet.
+    underway: Arc<Mutex<Vec<Underway>>>,
+}
+
+/// An authorised call, and whether somebody still waits for the verdict.
+struct Underway {
+    waiting: Weak<()>,
+    tool: Authorized,
 }
 
 impl AsyncSession {
@@ -38,6 +47,7 @@ impl AsyncSession {
         Self {
             session: Arc::new(Mutex::new(session)),
             turnstile: Arc::new(tokio::sync::Mutex::new(())),
+            underway: Arc::default(),
         }
     }
 
@@ -53,12 +63,20 @@ impl AsyncSession {
         work: impl FnOnce(&mut Session) -> T + Send + 'static,
     ) -> Result<T> {
         let turn = Arc::clone(&self.turnstile).lock_owned().await;
-        let session = Arc::clone(&self.session);
+        let (session, underway) = (Arc::clone(&self.session), Arc::clone(&self.underway));
         tokio::task::spawn_blocking(move || {
             let _turn = turn;
             // A panic of earlier work is that work's failure; the session is in a defined state
             // between its steps.
-            work(&mut session.lock().unwrap_or_else(PoisonError::into_inner))
+            let mut session = session.lock().unwrap_or_else(PoisonError::into_inner);
+            lock(&underway).retain(|call| {
+                let is_awaited = call.waiting.strong_count() > 0;
+                if !is_awaited {
+                    session.abandon(&call.tool);
+                }
+                is_awaited
+            });
+            work(&mut session)
         })
         .await
         .map_err(|error| {
@@ -100,12 +118,26 @@ impl AsyncSession {
         self.with(move |session| session.find_tool(&request)).await?
     }
 
-    /// [`Session::authorize`].
+    /// [`Session::authorize`]. When the future is dropped before it is ready, the call is
+    /// abandoned: the tool is not held for an answer that cannot come.
     ///
     /// # Errors
     /// As there, and [`ErrorKind::Task`].
     pub async fn authorize(&self, call: Call) -> Result<Verdict> {
-        self.with(move |session| session.authorize(&call)).await?
+        // Lives as long as this future: who drops it does not wait any more.
+        let waits = Arc::new(());
+        let (waiting, underway) = (Arc::downgrade(&waits), Arc::clone(&self.underway));
+        let verdict = self
+            .with(move |session| {
+                let verdict = session.authorize(&call);
+                if let Ok(Verdict::Run(tool)) = &verdict {
+                    lock(&underway).push(Underway { waiting, tool: tool.clone() });
+                }
+                verdict
+            })
+            .await?;
+        lock(&self.underway).retain(|call| !std::ptr::eq(call.waiting.as_ptr(), &*waits));
+        verdict
     }
 
     /// [`Session::record_use`].
@@ -115,6 +147,10 @@ impl AsyncSession {
     pub async fn record_use(&self, tool: Authorized) -> Result<()> {
         self.with(move |session| session.record_use(&tool)).await
     }
+}
+
+fn lock(underway: &Mutex<Vec<Underway>>) -> std::sync::MutexGuard<'_, Vec<Underway>> {
+    underway.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Debug for AsyncSession {

@@ -9,9 +9,11 @@ use serde_json::Value;
 use super::find_tool::FindRequest;
 use super::{Session, reach, slot};
 use crate::catalog::{Tool, ToolId};
+use crate::digest::sha256_hex;
 use crate::error::Result;
 use crate::index::{ToolIndex, definition_text};
 use crate::select::SelectRequest;
+use crate::trace::sorted;
 
 /// Tools that one refusal names.
 const MAX_NAMED: usize = 20;
@@ -84,6 +86,9 @@ pub enum RefusalKind {
     /// The tool was not in the list, so that its arguments were guessed; the reply holds its
     /// definition, and the next call may run.
     NotLoaded,
+    /// The tool's parameters changed since the model was shown them, so that the arguments fit a
+    /// schema of the past; the reply holds the definition of now, and the next call may run.
+    Changed,
     /// The meta-tool was called with arguments that it does not understand.
     BadArguments,
 }
@@ -118,8 +123,9 @@ impl Session {
     /// Whether a call may run, judged by the policy and the catalog of now.
     ///
     /// A call of a tool that the caller may use but was not shown is refused with the tool's
-    /// definition, and the tool is loaded: the model guessed its arguments. A call of a tool that
-    /// the caller may not use gets the same words as one that does not exist.
+    /// definition, and the tool is loaded: the model guessed its arguments. So is a call of a tool
+    /// whose parameters a refresh changed since the list of this step was made. A call of a tool
+    /// that the caller may not use gets the same words as one that does not exist.
     ///
     /// # Errors
     /// [`ErrorKind::LexicalIndex`](crate::ErrorKind::LexicalIndex) when suggestions cannot be made.
@@ -174,14 +180,20 @@ impl Session {
         }
     }
 
-    fn authorize_row(&mut self, now: &ToolIndex, row: usize) -> Verdict {
+    fn authorize_row(&mut self, now: &Arc<ToolIndex>, row: usize) -> Verdict {
         let tool = now.snapshot.tool(row).clone();
         let id = tool.id().clone();
         let known = self.is_visible(&id) || self.briefed.contains(&id);
         let shown = known && !self.unseen.contains(&id);
         if shown {
+            if self.is_outdated(&tool) {
+                return Verdict::Refused(self.refuse_changed(now, row));
+            }
             self.set.begin_call(&id);
             return Verdict::Run(Authorized { tool });
+        }
+        if !Arc::ptr_eq(now, &self.index) {
+            self.note_told(&tool);
         }
         let delta = self.set.admit_called(&slot(now, row));
         // A tool that only the next step's snapshot has shows with that step.
@@ -201,6 +213,35 @@ impl Session {
              arguments. {list}Call it again with arguments that fit: {definition}"
         );
         Verdict::Refused(Refusal::new(RefusalKind::NotLoaded, text))
+    }
+
+    /// Whether the model knows the parameters of `tool` only as they were.
+    fn is_outdated(&self, tool: &Tool) -> bool {
+        if let Some((_, known)) = self.told.iter().find(|(id, _)| id == tool.id()) {
+            return *known != schema_digest(tool);
+        }
+        let seen = self.index.snapshot.get(tool.id());
+        seen.is_some_and(|seen| {
+            seen.parameters() != tool.parameters() && schema_digest(seen) != schema_digest(tool)
+        })
+    }
+
+    fn refuse_changed(&mut self, now: &ToolIndex, row: usize) -> Refusal {
+        let tool = now.snapshot.tool(row);
+        self.note_told(tool);
+        let name = now.snapshot.names().provider_name(row);
+        let definition = definition_text(name, tool.description(), tool.parameters());
+        let text = format!(
+            "{name} did not run, because its parameters changed since you were shown them. Call it \
+             again with arguments that fit: {definition}"
+        );
+        Refusal::new(RefusalKind::Changed, text)
+    }
+
+    /// Remembers that a reply holds the definition of `tool`, which the list of this step lacks.
+    fn note_told(&mut self, tool: &Tool) {
+        self.told.retain(|(id, _)| id != tool.id());
+        self.told.push((tool.id().clone(), schema_digest(tool)));
     }
 
     /// The same words for hidden and missing tools, with suggestions from the eligible ones.
@@ -223,5 +264,14 @@ impl Session {
             text += &format!(" Use {} to look for what you need.", self.meta.name);
         }
         Ok(Refusal::new(RefusalKind::Unknown, text))
+    }
+}
+
+/// What is the same for parameters that mean the same, however they are written.
+fn schema_digest(tool: &Tool) -> String {
+    let parameters = tool.parameters().unwrap_or("{}");
+    match serde_json::from_str(parameters) {
+        Ok(value) => sha256_hex(sorted(value).to_string()),
+        Err(_) => sha256_hex(parameters),
     }
 }

@@ -269,8 +269,10 @@ pub struct FindReply {
     pub unknown_names: Vec<String>,
     /// Definitions that were asked for.
     pub definitions: Vec<Definition>,
-    /// Namespaces in which tools exist, when nothing was found.
+    /// Namespaces in which tools exist, by name, when nothing was found; the first 30.
     pub namespaces: Vec<String>,
+    /// How many such namespaces there are.
+    pub n_namespaces: usize,
     /// Names of tools that can be loaded, in catalog order, when nothing was found; the first 30.
     pub available: Vec<String>,
     /// How many tools can be loaded, when nothing was found.
@@ -314,15 +316,12 @@ impl fmt::Display for FindReply {
             if self.namespaces.is_empty() {
                 line += ".";
             } else {
-                line += &format!("; tools exist in: {}.", self.namespaces.join(", "));
+                let of = of_all(self.namespaces.len(), self.n_namespaces);
+                line += &format!("; tools exist in{of}: {}.", self.namespaces.join(", "));
             }
             lines.push(line);
             if !self.available.is_empty() {
-                let of = if self.n_available > self.available.len() {
-                    format!(" ({} of {})", self.available.len(), self.n_available)
-                } else {
-                    String::new()
-                };
+                let of = of_all(self.available.len(), self.n_available);
                 lines.push(format!(
                     "Ask in other words, or load one of these by name{of}: {}.",
                     self.available.join(", ")
@@ -402,6 +401,11 @@ impl FoundTool {
             format!("- {}: {}", self.name, self.summary)
         }
     }
+}
+
+/// How much of a list is shown, unless it is all.
+fn of_all(shown: usize, all: usize) -> String {
+    if all > shown { format!(" ({shown} of {all})") } else { String::new() }
 }
 
 fn plural(n: usize) -> &'static str {

@@ -108,6 +108,9 @@ pub struct Session {
     searches: Vec<(String, Vec<ToolId>)>,
     /// Tools whose definition the model was given in a reply.
     briefed: Vec<ToolId>,
+    /// Tools whose definition of now the model was given in a reply, while the list of this step has
+    /// another one or none, with the digest of their parameters.
+    told: Vec<(ToolId, String)>,
     /// Tools that came in since a list was last taken: the model was not shown them yet.
     unseen: Unseen,
     trace: Recorder,
@@ -206,6 +209,7 @@ impl Session {
             pending: Delta::default(),
             searches: Vec::new(),
             briefed: Vec::new(),
+            told: Vec::new(),
             trace: Recorder::default(),
             unseen: Unseen::default(),
             options,
@@ -363,7 +367,9 @@ impl Session {
     fn list(&self) -> Visible {
         let snapshot = &self.index.snapshot;
         let rows = self.visible_rows();
-        let meta = (!self.pass_through).then(|| Arc::clone(&self.meta));
+        // Core tools alone never leave the list: what else is all loaded just now may be found again.
+        let is_all_core = self.set.core().count() >= self.eligible.count();
+        let meta = (!self.pass_through && !is_all_core).then(|| Arc::clone(&self.meta));
         let sent = rows.iter().map(|&row| self.index.costs[row]).sum::<TokenCount>()
             + if meta.is_some() { self.meta_tokens } else { 0 };
         let tools = rows.into_iter().map(|row| Arc::clone(snapshot.visible_tool(row))).collect();
@@ -459,6 +465,7 @@ impl Session {
     pub fn on_compaction(&mut self) -> Delta {
         self.searches.clear();
         self.briefed.clear();
+        self.told.clear();
         let epoch = self.set.epoch();
         let mut delta = self.set.end_epoch();
         if self.pass_through {

@@ -116,6 +116,7 @@ impl Session {
         if !self.trace.resumed()
             && self.used.is_empty()
             && self.unseen.list().is_empty()
+            && self.told.is_empty()
             && let Ok(fresh) = Self::open(self.engine.clone(), self.options.clone())
             && fresh.to_state() == state
             && fresh.pending == self.pending
@@ -136,7 +137,8 @@ impl Session {
         pending.touched.retain(may);
         let used = self.used.iter().filter(|id| may(id)).cloned().collect();
         let unseen = self.unseen.list().iter().filter(|id| may(id)).cloned().collect();
-        Some(Resume { state: value(&state), used, unseen, pending })
+        let told = self.told.iter().filter(|(id, _)| may(id)).cloned().collect();
+        Some(Resume { state: value(&state), used, unseen, told, pending })
     }
 
     /// The catalog, model and policy of now, as a trace names them.
@@ -378,8 +380,12 @@ impl Session {
             Ok(Verdict::MetaTool(_)) => ("meta-tool".to_owned(), None),
             Ok(Verdict::Run(authorized)) => ("run".to_owned(), Some(authorized.id().clone())),
             Ok(Verdict::Refused(why)) => {
-                let loaded = why.kind == RefusalKind::NotLoaded;
-                (name_of(&why.kind), self.unseen.list().last().filter(|_| loaded).cloned())
+                let tool = match why.kind {
+                    RefusalKind::NotLoaded => self.unseen.list().last().cloned(),
+                    RefusalKind::Changed => self.told.last().map(|(id, _)| id.clone()),
+                    _ => None,
+                };
+                (name_of(&why.kind), tool)
             }
             Err(_) => ("failed".to_owned(), None),
         };

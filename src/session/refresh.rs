@@ -35,6 +35,7 @@ impl Session {
     pub(super) fn see(&mut self, index: Arc<ToolIndex>) -> Delta {
         let before = if self.pass_through { self.visible_ids() } else { Vec::new() };
         let old = std::mem::replace(&mut self.index, index);
+        self.told.clear();
         self.eligible = reach(&self.index, &self.options);
         self.naive_tokens = naive_tokens(&self.index, &self.eligible);
         let (index, eligible) = (Arc::clone(&self.index), self.eligible.clone());

@@ -227,6 +227,7 @@ fn open(engine: &Engine, opened: &Opened) -> Result<Session> {
     let (mut session, _) = engine.restore(options, state)?;
     session.used.clone_from(&resume.used);
     resume.unseen.iter().for_each(|id| session.unseen.add(id.clone()));
+    session.told.clone_from(&resume.told);
     session.pending.clone_from(&resume.pending);
     Ok(session)
 }

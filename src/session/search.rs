@@ -4,10 +4,10 @@ use super::find_tool::{FindReply, FindRequest, FindStatus, FoundTool};
 use super::{Session, slot, summary};
 use crate::catalog::ToolId;
 use crate::error::Result;
-use crate::select::{MAX_INTENTS, Outcome, SelectRequest, Selection};
+use crate::select::{Candidate, GatedBy, MAX_INTENTS, Outcome, SelectRequest, Selection};
 use crate::working_set::{Delta, RefuseReason, Slot};
 
-/// Names in a reply that found nothing.
+/// Names, and namespaces, in a reply that found nothing.
 const MAX_AVAILABLE: usize = 30;
 
 /// Searches that a session remembers to recognise a repeated one.
@@ -111,8 +111,14 @@ impl Session {
                     hits.add(slot(&self.index, row));
                 }
             }
-            let gate = selection.thresholds.read;
-            let near = selection.rejected.iter().filter(|(near, _)| near.gate.get() >= gate);
+            let thresholds = selection.thresholds;
+            let words = self.engine.gate().read_words;
+            let is_near = |near: &Candidate| {
+                // A tool without a vector was judged by its words.
+                let is_blind = thresholds.by == GatedBy::Cosine && near.cosine.is_none();
+                near.gate.get() >= if is_blind { words } else { thresholds.read }
+            };
+            let near = selection.rejected.iter().filter(|(near, _)| is_near(near));
             let near = near.map(|(near, _)| near.id.clone());
             hits.near = near.filter(|id| !self.is_visible(id)).take(MAX_NEAR).collect();
             if self.trace.is_on() {
@@ -160,11 +166,10 @@ impl Session {
         } else {
             FindStatus::Loaded
         };
-        let (mut namespaces, mut loadable) = (Vec::new(), Vec::new());
+        let (mut namespaces, mut loadable): (Vec<&str>, _) = (Vec::new(), Vec::new());
         if nothing {
             let may = |row: usize| self.eligible.contains(row);
-            namespaces =
-                self.index.snapshot.namespaces(&may).into_iter().map(str::to_owned).collect();
+            namespaces = self.index.snapshot.namespaces(&may).into_iter().collect();
             loadable = self.loadable();
         }
         FindReply {
@@ -179,7 +184,8 @@ impl Session {
             near: hits.near.iter().filter_map(|id| self.found(id)).collect(),
             unknown_names: hits.unknown,
             definitions: self.definitions(&request.describe),
-            namespaces,
+            n_namespaces: namespaces.len(),
+            namespaces: namespaces.into_iter().take(MAX_AVAILABLE).map(str::to_owned).collect(),
             n_available: loadable.len(),
             available: loadable.into_iter().take(MAX_AVAILABLE).collect(),
             degraded: hits.degraded,

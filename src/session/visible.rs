@@ -96,7 +96,8 @@ impl Visible {
         &self.inner.tools
     }
 
-    /// The meta-tool; `None` when the catalog is shown whole.
+    /// The meta-tool; `None` when there is nothing to find, since the catalog is shown whole or all
+    /// of it is core.
     pub fn meta_tool(&self) -> Option<&MetaTool> {
         self.inner.meta.as_deref()
     }

@@ -19,7 +19,7 @@
 //! | `turn` | `message`; `recent`: [{`role`, `text`}] when the runtime gave it |
 //! | `step` | |
 //! | `find_tool` | `intents`, `names`, `namespace`, `limit` as asked |
-//! | `authorize` | `name` as called; `call`: provider's id; `verdict` (`meta-tool`, `run`, `unknown`, `ambiguous`, `not-loaded`, `bad-arguments`); `tool`; `arguments` for the meta-tool only |
+//! | `authorize` | `name` as called; `call`: provider's id; `verdict` (`meta-tool`, `run`, `unknown`, `ambiguous`, `not-loaded`, `changed`, `bad-arguments`); `tool`; `arguments` for the meta-tool only |
 //! | `used`, `abandoned`, `pin`, `unpin`, `release` | `tool` |
 //! | `reply` | `text` of the model |
 //! | `taken` | the list was read to be sent, after tools had come in within a step |

@@ -7,6 +7,7 @@ mod state;
 use std::cmp::Reverse;
 
 use lru::LruCache;
+use tracing::field::Empty;
 
 pub use delta::{AdmitReason, Delta, EvictReason, RefuseReason};
 pub use options::{ListOrder, Timing, WorkingSetOptions};
@@ -356,11 +357,19 @@ impl WorkingSet {
     /// Touches those of `slots` that are there and then admits the others, so that none of them makes
     /// room for another.
     fn want_all(&mut self, slots: &[Slot], why: AdmitReason, delta: &mut Delta) {
+        if slots.is_empty() {
+            return;
+        }
+        let (admitted, refused) = (delta.admitted.len(), delta.refused.len());
+        let span =
+            tracing::trace_span!("admission", ?why, admitted = Empty, refused = Empty).entered();
         let (there, new): (Vec<&Slot>, Vec<&Slot>) =
             slots.iter().partition(|slot| self.contains(&slot.id));
         for slot in there.into_iter().chain(new) {
             self.want(slot, why, delta);
         }
+        span.record("admitted", delta.admitted.len() - admitted);
+        span.record("refused", delta.refused.len() - refused);
     }
 
     fn want(&mut self, slot: &Slot, why: AdmitReason, delta: &mut Delta) {
@@ -511,6 +520,7 @@ impl WorkingSet {
 
     fn evict(&mut self, id: &ToolId, why: EvictReason, delta: &mut Delta) {
         if self.active.pop(id).is_some() {
+            let _span = tracing::trace_span!("eviction", ?why).entered();
             self.order.retain(|other| other != id);
             delta.evicted.push((id.clone(), why));
         }

@@ -13,7 +13,7 @@ const OUTCOME = { "found": "found", "ambiguous": "ambiguous", "no-match": "nothi
 const ADMIT = { "retrieved": "fits the request", "found": "found by the model", "called": "called unseen", "pinned": "pinned", "listed": "new in the catalog" };
 const REFUSE = { "tool-limit": "the list is full", "token-budget": "the token budget is used up" };
 const HIDDEN = { "disabled": "switched off", "namespace": "namespace not approved", "not-allowed": "not on the allow-list", "environment": "another environment", "scope": "a scope is missing", "role": "no role fits", "stage": "another stage", "tenant": "another tenant", "flag": "a flag is off" };
-const VERDICT = { "run": "may run", "meta-tool": "search", "unknown": "refused: no such tool", "ambiguous": "refused: stands for several tools", "not-loaded": "refused once: not shown before", "bad-arguments": "refused: not understood", "failed": "failed" };
+const VERDICT = { "run": "may run", "meta-tool": "search", "unknown": "refused: no such tool", "ambiguous": "refused: stands for several tools", "not-loaded": "refused once: not shown before", "changed": "refused once: its parameters changed", "bad-arguments": "refused: not understood", "failed": "failed" };
 const FOUND = { "loaded": "loaded", "already-visible": "already visible", "ambiguous": "ambiguous", "nothing-found": "nothing found", "nothing-left": "nothing left to find", "budget-full": "no room for all", "repeated": "the same search as before" };
 const word = (table, key) => Object.hasOwn(table, key) ? table[key] : String(key ?? "unknown").replaceAll("-", " ");
 const evictWhy = (e) => e.why === "stale" ? `not wanted for ${e.idle} steps`

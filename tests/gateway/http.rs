@@ -11,9 +11,10 @@ use rmcp::transport::streamable_http_client::{
 };
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use toolrack::gateway::{Gateway, Options, Tokens};
+use toolrack::ErrorKind;
+use toolrack::gateway::{Config, Gateway, Options, Tokens};
 
-use crate::support::{Listener, call, config, engine, text};
+use crate::support::{Listener, Rig, call, config, engine, text};
 
 const SERVERS: &[(&str, &[&str])] = &[
     ("a", &["--tools", "14", "--prefix", "alpha"]),
@@ -138,6 +139,10 @@ async fn a_token_decides_what_there_is() {
     let search = json!({"names": ["b__beta_9"]});
     let reply = call(&ada, "find_tool", search.clone()).await.unwrap();
     assert!(text(&reply).contains("There is no tool called"), "{}", text(&reply));
+    for name in ["b__beta_9", "b/beta_9", "beta_9"] {
+        let told = call(&ada, "describe_tool", json!({"name": name})).await.unwrap();
+        assert!(text(&told).starts_with("There is no tool called"), "{}", text(&told));
+    }
     let refused = call(&ada, "b__beta_9", json!({})).await.unwrap();
     assert!(text(&refused).starts_with("There is no tool called"), "{}", text(&refused));
     let rest = text(&refused).replacen("'b__beta_9'", "", 1);
@@ -244,6 +249,50 @@ async fn figures_and_state_are_served() {
     assert_eq!(state["upstreams"][0]["state"], "connected");
     assert!(state["sessions"][0]["run"]["visible"].to_string().contains("a__echo"));
     site.gateway.close().await;
+}
+
+/// A server behind HTTP: another gateway, which wants a token.
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_may_be_reached_over_http() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = Site::open(&tokens(folder.path())).await;
+    // It takes connections and never answers.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let token = |name: &str| json!({"Authorization": format!("Bearer {name}-0123456789abcdef")});
+    let text_of = json!({
+        "mcpServers": {
+            "far": {"type": "http", "url": site.url(), "headers": token("bob")},
+            "locked": {"url": site.url(), "headers": token("eve")},
+            "silent": {"url": format!("http://{}/mcp", silent.local_addr().unwrap())},
+        },
+        "toolrack": {"timeouts": {"connect": 1.5}},
+    });
+    let config = Config::parse(&text_of.to_string(), "test.json").unwrap();
+    let rig = Rig::of(config, &Options::default(), Listener::named("test")).await;
+    rig.until(|all| all[0].indexed > 0 && all[1..].iter().all(|one| one.last_error.is_some()))
+        .await;
+    let errors: Vec<String> = rig.gateway.status()[1..].iter().map(ToString::to_string).collect();
+    assert!(errors[0].contains("last error: it asks for authorization"), "{errors:?}");
+    assert!(errors[1].contains("it did not answer the handshake within 1.5 seconds"), "{errors:?}");
+    rig.find("far__call_tool").await;
+    rig.text("far__find_tool", json!({"names": ["a__echo"]})).await;
+    let inner = json!({"name": "a__echo", "arguments": {"text": "東京"}});
+    assert!(rig.text("far__call_tool", inner).await.contains("東京"));
+    rig.close().await;
+    site.gateway.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listener_beyond_this_machine_needs_tokens() {
+    let gateway = Gateway::new(engine(), config(&[], json!({})), &Options::default()).unwrap();
+    let listener = async || TcpListener::bind("0.0.0.0:0").await.unwrap();
+    for refused in [
+        gateway.serve_http(listener().await).await,
+        gateway.serve_xray(listener().await).await,
+        gateway.serve_metrics(listener().await).await,
+    ] {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidSetting);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

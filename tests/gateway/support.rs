@@ -146,7 +146,11 @@ impl Rig {
         options: &Options,
         listener: Listener,
     ) -> Self {
-        let gateway = Gateway::new(engine(), config(servers, own), options).expect("it starts");
+        Self::of(config(servers, own), options, listener).await
+    }
+
+    pub(crate) async fn of(config: Config, options: &Options, listener: Listener) -> Self {
+        let gateway = Gateway::new(engine(), config, options).expect("it starts");
         let (near, far) = tokio::io::duplex(64 * 1024);
         let serving = gateway.clone();
         tokio::spawn(async move {

@@ -122,9 +122,10 @@ async fn a_storm_of_changes_makes_few_listings_and_loses_none() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_tool_is_announced_when_the_list_shows_it() {
-    let rig = Rig::new(&[("f", &["--tools", "0"])], json!({"limit": 30})).await.ready().await;
-    // Seventeen tools fit, so all are shown.
-    assert_eq!(rig.tools().await.len(), 16);
+    let servers: &[(&str, &[&str])] = &[("f", &["--tools", "0"]), ("other", &["--tools", "0"])];
+    let rig = Rig::new(servers, json!({"limit": 40})).await.ready().await;
+    // All fit, so all are shown.
+    assert_eq!(rig.tools().await.len(), 32);
     rig.call("f__add", json!({"text": "brand_new"})).await;
     rig.until(|all| all[0].indexed == 17).await;
     let heard = tokio::time::timeout(Duration::from_secs(20), async {
@@ -134,7 +135,25 @@ async fn a_new_tool_is_announced_when_the_list_shows_it() {
     });
     heard.await.expect("the change is announced");
     assert!(rig.tools().await.contains(&"f__brand_new".to_owned()));
+    // Nobody else was asked again.
+    let listings: Vec<u64> = rig.gateway.status().iter().map(|status| status.listings).collect();
+    assert_eq!(listings, [2, 1]);
     rig.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn risk_is_what_the_server_says_unless_the_operator_says_otherwise() {
+    let own = json!({"risk": {"f/pid": "destructive"}});
+    let config = crate::support::config(&[("f", &["--tools", "0"])], own);
+    let (catalog, status) = toolrack::gateway::catalog(config).await.unwrap();
+    assert!(status[0].last_error.is_none(), "{status:?}");
+    let snapshot = catalog.snapshot();
+    let risk = |name: &str| {
+        snapshot.tools().find(|tool| tool.name() == name).map(|tool| tool.policy().risk)
+    };
+    use toolrack::Risk::{Destructive, Read, Write};
+    assert_eq!((risk("echo"), risk("pid")), (Some(Read), Some(Destructive)));
+    assert_eq!(risk("die"), Some(Write));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
+use toolrack::{Catalog, Config, SelectRequest};
 
 const REGISTRY: &str = "tests/fixtures/registry61";
 
@@ -46,9 +47,9 @@ fn list_shows_names_and_costs() {
     let ran = ran(&["list", REGISTRY, "--namespace", "weather"], "");
     insta::assert_snapshot!(ran.out, @r"
     tool                      tokens  risk  description
-    weather/weather_current      109  read  Get the current temperature, humidity, wind and sky conditi…
-    weather/weather_forecast     144  read  Get the daily weather forecast for a location for up to ten…
-    2 tools, 253 tokens.
+    weather/weather_current       92  read  Get the current temperature, humidity, wind and sky conditi…
+    weather/weather_forecast     123  read  Get the daily weather forecast for a location for up to ten…
+    2 tools, 215 tokens.
     ");
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
 }
@@ -62,7 +63,7 @@ fn show_takes_the_unique_end_of_a_name() {
     insta::assert_snapshot!(text.join("\n"), @r"
     slack/slack_post_message
       called       slack__slack_post_message
-      tokens       102
+      tokens       85
       risk         read
       source       tests/fixtures/registry61/tools.jsonl
 
@@ -204,7 +205,7 @@ fn eval_writes_every_kind_of_report() {
     );
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(
-        ran.out.starts_with("registry61: 61 tools (8345 tokens), 30 queries\nsystem "),
+        ran.out.starts_with("registry61: 61 tools (7273 tokens), 30 queries\nsystem "),
         "{}",
         ran.out
     );
@@ -260,7 +261,18 @@ fn check_fails_when_a_figure_drops() {
         (0, "No recorded figure fell by more than its interval.\n")
     );
 
-    let mut better: Value = serde_json::from_str(&report.out).unwrap();
+    // A record holds the figures and no word of the dataset, and checks alike.
+    let lean = folder.path().join("lean.json");
+    let lean = lean.to_str().unwrap();
+    let recorded =
+        ran(&["eval", REGISTRY, "--fusion", "hybrid", "--samples", "100", "--record", lean], "");
+    assert_eq!(recorded.code, 0, "{}", recorded.err);
+    let text = std::fs::read_to_string(lean).unwrap();
+    assert!(text.len() < report.out.len() / 4 && !text.contains("slack"), "{text}");
+    let again = ["eval", REGISTRY, "--fusion", "hybrid", "--samples", "100", "--check", lean];
+    assert_eq!(ran(&again, "").code, 0);
+
+    let mut better: Value = serde_json::from_str(&text).unwrap();
     let figure = &mut better["datasets"][0]["systems"][0]["figures"]["MRR"];
     (figure["mean"], figure["low"], figure["high"]) = (0.99.into(), 0.98.into(), 1.0.into());
     std::fs::write(record, better.to_string()).unwrap();
@@ -365,6 +377,63 @@ fn tuned_settings_are_not_measured_on_what_they_were_fitted_on() {
 }
 
 #[test]
+fn calibrated_thresholds_are_loaded_by_whoever_reads_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/registry61");
+    std::fs::copy(format!("{source}/tools.jsonl"), path("tools.jsonl")).unwrap();
+    let mut queries = std::fs::read_to_string(format!("{source}/queries.jsonl")).unwrap();
+    let answerable = queries.lines().count();
+    let things = ["bicycle", "garden", "violin", "sofa", "kettle", "tent", "rug", "candle"];
+    let deeds =
+        ["polish the old", "paint the small", "glue my broken", "admire a wooden", "sell no"];
+    for (deed, thing) in deeds.iter().flat_map(|deed| things.map(|thing| (deed, thing))) {
+        queries += &format!(
+            "{{\"id\": \"{deed}-{thing}\", \"query\": \"{deed} {thing}\", \"tools\": []}}\n"
+        );
+    }
+    std::fs::write(path("queries.jsonl"), queries).unwrap();
+    let run = ran_in(folder.path(), &["calibrate", ".", "-o", "gate.toml"], "");
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.out.contains("\n  destructive "), "{}", run.out);
+    assert!(run.out.ends_with("Written to gate.toml.\n"), "{}", run.out);
+
+    // The file is one that everything reads, the engine included.
+    let config = Config::read(path("gate.toml")).unwrap();
+    let gate = &config.engine.gate;
+    let (read, write, destructive) = (gate.read.unwrap(), gate.write.unwrap(), gate.destructive);
+    assert!(read <= write && write <= destructive.unwrap(), "{gate:?}");
+    let engine =
+        config.builder(Catalog::read(path("tools.jsonl")).unwrap()).unwrap().build().unwrap();
+    let selection = engine.select(&SelectRequest::new("what is the weather")).unwrap();
+    assert_eq!((selection.thresholds.read, selection.thresholds.write), (read, write));
+
+    // The figures are those of the half that was not fitted to, and there is such a half for eval.
+    let report = json(&ran_in(folder.path(), &["calibrate", ".", "--json"], ""));
+    let count = |part: &str, kind: &str| report[part][kind].as_u64().unwrap() as usize;
+    assert_eq!(count("fitted", "unanswerable") + count("reported", "unanswerable"), 40);
+    assert!(count("fitted", "answerable") + count("reported", "answerable") <= answerable);
+    let shares = |class: &str, share: &str| report["classes"][class][share].as_f64().unwrap();
+    assert!(shares("read", "kept") > 0.5, "{report}");
+    assert!(shares("destructive", "admitted") < 0.3, "{report}");
+    let refused = ran_in(folder.path(), &["eval", ".", "--settings", "gate.toml"], "");
+    assert!(refused.err.contains("add --held-out"), "{}", refused.err);
+
+    // Another seed would report on what weights were fitted to.
+    let again =
+        ran_in(folder.path(), &["--config", "gate.toml", "calibrate", ".", "--seed", "5"], "");
+    assert_eq!(again.code, 2);
+    assert!(
+        again.err.contains("were fitted on ") && again.err.contains("seed 17"),
+        "{}",
+        again.err
+    );
+    let words = ran_in(folder.path(), &["calibrate", ".", "--embedder", "none"], "");
+    assert_eq!(words.code, 2);
+    assert!(words.err.contains("no model to calibrate"), "{}", words.err);
+}
+
+#[test]
 fn config_prints_all_keys_and_checks_files() {
     let template = ran(&["config"], "");
     for line in
@@ -382,9 +451,18 @@ fn config_prints_all_keys_and_checks_files() {
 fn help_states_the_exit_codes_and_completions_are_written() {
     let help = ran(&["--help"], "");
     assert!(help.out.contains("Exit codes:\n  0  done"), "{}", help.out);
-    for command in
-        ["search", "list", "show", "eval", "replay", "lint", "tune", "config", "completions"]
-    {
+    for command in [
+        "search",
+        "list",
+        "show",
+        "eval",
+        "replay",
+        "lint",
+        "tune",
+        "calibrate",
+        "config",
+        "completions",
+    ] {
         assert!(help.out.contains(&format!("\n  {command} ")), "{command}: {}", help.out);
     }
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {

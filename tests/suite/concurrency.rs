@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
+use toolrack::trace::{Event, TraceSink};
 use toolrack::{
     AsyncSession, Call, Catalog, Embedder, Engine, ErrorKind, FindRequest, Listing, Result,
     RuntimeContext, SelectRequest, Session, SessionOptions, SourceUpdate, Tool, Verdict,
@@ -316,6 +317,51 @@ async fn a_dropped_call_leaves_the_run_in_order() {
     assert!(late.is_err());
     assert_eq!(recent(&run).await.len(), 3);
     assert!(run.turn("archive the shipment").await.is_ok());
+}
+
+/// Open calls of the run, as its stored state has them.
+async fn busy(run: &AsyncSession) -> usize {
+    run.with(|session| session.to_state().working_set.busy.len()).await.unwrap()
+}
+
+/// A trace that takes its time, so that a verdict does too.
+struct SlowTrace;
+
+impl TraceSink for SlowTrace {
+    fn write(&mut self, _: Event) -> std::io::Result<()> {
+        std::thread::sleep(Duration::from_millis(20));
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_verdict_that_nobody_received_holds_no_tool() {
+    let run = AsyncSession::new(slow());
+    run.find_tool(FindRequest::of_names(["list_playlist_30"])).await.unwrap();
+    run.visible().await.unwrap();
+    run.with(|session| session.trace_to(SlowTrace)).await.unwrap();
+    let call = || Call::new("area_0__list_playlist_30", json!({}));
+    // Dropped while it is at work, and after it is done.
+    for wait in [0, 200] {
+        let mut asked = Box::pin(run.authorize(call()));
+        assert!(futures_poll_once(&mut asked).await.is_none());
+        tokio::time::sleep(Duration::from_millis(wait)).await;
+        drop(asked);
+        assert_eq!(busy(&run).await, 0, "dropped after {wait} ms");
+    }
+    // A verdict that is received counts, also while others are dropped.
+    let Verdict::Run(tool) = run.authorize(call()).await.unwrap() else { panic!() };
+    let mut waiting = Box::pin(run.authorize(call()));
+    assert!(futures_poll_once(&mut waiting).await.is_none());
+    let mut dropped = Box::pin(run.authorize(call()));
+    assert!(futures_poll_once(&mut dropped).await.is_none());
+    drop(dropped);
+    // Ready, but not looked at yet: it is still waited for.
+    let open = busy(&run).await;
+    assert!(matches!(waiting.await.unwrap(), Verdict::Run(_)));
+    assert_eq!((open, busy(&run).await), (2, 2));
+    run.record_use(tool).await.unwrap();
+    assert_eq!(busy(&run).await, 1);
 }
 
 #[tokio::test]

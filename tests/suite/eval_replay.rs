@@ -1,9 +1,11 @@
 //! Replayed runs.
 
+use serde_json::json;
 use toolrack::eval::{
     Dataset, EngineSettings, Intent, ReplayFigures, ReplayOptions, ReplaySetting, replay,
 };
-use toolrack::{Catalog, SessionOptions, StaticEmbedder, Timing};
+use toolrack::trace::{TraceBuffer, TraceLevel};
+use toolrack::{Call, Catalog, Engine, SessionOptions, StaticEmbedder, Timing, Verdict};
 
 use crate::eval_shared::benchdata;
 
@@ -84,8 +86,69 @@ fn the_recommendation_names_the_smallest_k() {
     assert_eq!(report.recommendation.k, Some((1, 1.0)));
     let text = report.recommendation.text();
     assert!(
-        text.starts_with("K = 1 gives 1.000. A limit of 4 with find_tool gives 1.000"),
+        text.starts_with("K = 1 gives 1.000. With find_tool a limit of 4 gives 1.000; without, "),
         "{text}"
+    );
+}
+
+#[test]
+fn a_session_trace_is_replayed_as_it_went() {
+    let catalog = Catalog::parse(TOOLS).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("yesterday.jsonl");
+    let trace = TraceBuffer::new();
+    let traced = Engine::builder(catalog.clone()).build().unwrap();
+    let mut run = traced.session(SessionOptions::default().limit(2).retrieve(1)).unwrap();
+    run.trace_at(TraceLevel::Operator, trace.clone());
+    for (message, tool) in [
+        ("book a meeting room", "book_room"),
+        ("get me the weather forecast of Oslo", "get_weather"),
+    ] {
+        run.turn(message).unwrap();
+        // What is refused is no step.
+        let wrong = run.authorize(&Call::new("no_such_tool", json!({}))).unwrap();
+        assert!(matches!(wrong, Verdict::Refused(_)));
+        let Verdict::Run(tool) = run.authorize(&Call::new(tool, json!({}))).unwrap() else {
+            panic!("{tool} is not visible");
+        };
+        run.record_use(&tool);
+    }
+    drop(run);
+    std::fs::write(&path, trace.text()).unwrap();
+    let set = Dataset::read_trace(&path, catalog.clone()).unwrap();
+    let run = &set.queries()[0];
+    let turns: Vec<(&str, Vec<String>)> = run
+        .turns
+        .iter()
+        .map(|turn| {
+            (turn.text.as_str(), turn.steps.iter().map(|&row| set.tool_name(row)).collect())
+        })
+        .collect();
+    assert_eq!(
+        turns,
+        [
+            ("book a meeting room", vec!["book_room".to_owned()]),
+            ("get me the weather forecast of Oslo", vec!["get_weather".to_owned()])
+        ]
+    );
+    let settings = [ReplaySetting::top_k(1)];
+    let report =
+        replay(&set, &engine(), &settings, &ReplayOptions::default(), &mut |_, _| {}).unwrap();
+    assert_eq!((report.n_runs, report.n_turns, report.n_steps), (1, 2, 2));
+    assert_eq!(report.settings[0].visible, 1.0);
+
+    let (first, rest) =
+        trace.text().split_once('\n').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+    std::fs::write(&path, format!("{first}\n{{\"seq\":1\n{rest}")).unwrap();
+    let broken = Dataset::read_trace(&path, catalog.clone()).unwrap_err().to_string();
+    assert!(broken.contains("yesterday.jsonl, line 2: is no event of a trace"), "{broken}");
+    std::fs::write(&path, format!("{first}\n")).unwrap();
+    let idle = Dataset::read_trace(&path, catalog).unwrap_err().to_string();
+    assert!(
+        idle.ends_with(
+            "no call was let through in this trace: give the trace of a run that used tools"
+        ),
+        "{idle}"
     );
 }
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolrack::{
-    Call, Catalog, Engine, FindReply, FindRequest, FindStatus, Gate, RefusalKind, Risk,
+    Call, Catalog, Engine, FindReply, FindRequest, FindStatus, Gate, Listing, RefusalKind, Risk,
     RuntimeContext, Session, SessionOptions, Tool, Verdict,
 };
 
@@ -124,6 +124,17 @@ fn nothing_left() {
     insta::assert_snapshot!(reply, @"Nothing is left to find: every tool that you may use is in your list already.");
     // The meta-tool stays: taking it out of the middle would cost the cached prefix.
     assert_eq!(names(&run)[0], "find_tool");
+
+    // Where all is core there is nothing to find as long as the catalog stays as it is.
+    let all = engine();
+    let options = SessionOptions::default().limit(10).pass_through(0).core(every);
+    let mut run = all.session(options).unwrap();
+    assert!(run.visible().meta_tool().is_none() && run.notice().is_none());
+    let before = names(&run);
+    assert_eq!(before.len(), 9);
+    all.refresh("more", Listing::from_tools([tool("desk/merge_tickets", "Merge.")])).unwrap();
+    run.step();
+    assert_eq!(names(&run), [before, vec!["find_tool".to_owned()]].concat());
 
     // A catalog that is shown whole has no meta-tool, but a model may call it all the same.
     let mut run = engine().session(SessionOptions::default()).unwrap();
@@ -430,6 +441,7 @@ fn the_reply_as_data_says_the_same() {
         }
       ],
       "n_available": 0,
+      "n_namespaces": 0,
       "namespaces": [],
       "near": [],
       "not_loaded": [
@@ -512,4 +524,17 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_reply_lists_only_so_many_namespaces_and_says_how_many_there_are() {
+    let tools = (0..500).map(|n| tool(&format!("area_{n:03}/work"), "Do some work."));
+    let engine = Engine::builder(Catalog::from_tools(tools).unwrap()).build().unwrap();
+    let mut run = engine.session(SessionOptions::default().limit(4).retrieve(0)).unwrap();
+    let reply = find(&mut run, json!({"intent": "xyzzy plugh"}));
+    assert_eq!(reply.status, FindStatus::NothingFound);
+    assert_eq!((reply.namespaces.len(), reply.n_namespaces), (30, 500));
+    let text = reply.text();
+    assert!(text.contains("; tools exist in (30 of 500): area_000, area_001,"), "{text}");
+    assert!(text.len() < 1_500, "{} bytes", text.len());
 }

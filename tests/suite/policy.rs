@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 use toolrack::{
     Boost, Calibration, Call, Catalog, Dispatch, Embedder, Engine, Error, ErrorKind, Fallback,
-    FindRequest, FindStatus, Gate, HandlerFuture, Handlers, LabelledQuery, Outcome, Result,
-    RuntimeContext, SelectRequest, Selector, SessionOptions, StaticEmbedder, TrustPolicy, Verdict,
+    FindRequest, FindStatus, Gate, HandlerFuture, Handlers, LabelledQuery, Outcome, Rejected,
+    Result, RuntimeContext, SelectRequest, Selector, SessionOptions, StaticEmbedder, TrustPolicy,
+    Verdict,
 };
 
 /// The bundled model, which can be switched off.
@@ -284,4 +285,86 @@ fn handlers_and_schema_only_tools_live_side_by_side() {
     let Verdict::Run(tool) = run.authorize(&Call::new("add", json!({}))).unwrap() else { panic!() };
     assert!(runtime.block_on(gone.run(&tool, &json!({}))).is_none());
     assert!(runtime.block_on(handlers.run(&tool, &json!({"a": 4}))).unwrap().unwrap() == json!(5));
+}
+
+/// The bundled model, to which some texts mean nothing.
+struct Blind;
+
+impl Embedder for Blind {
+    fn embed_documents(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
+        let mut vectors = StaticEmbedder::bundled().embed_documents(texts)?;
+        for (text, vector) in texts.iter().zip(&mut vectors) {
+            if text.contains("warehouse") {
+                vector.fill(0.0);
+            }
+        }
+        Ok(vectors)
+    }
+    fn embed_queries(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
+        StaticEmbedder::bundled().embed_queries(texts)
+    }
+    fn dimensions(&self) -> usize {
+        StaticEmbedder::bundled().dimensions()
+    }
+    fn max_tokens(&self) -> usize {
+        256
+    }
+    fn fingerprint(&self) -> String {
+        "blind/1".into()
+    }
+}
+
+#[test]
+fn a_tool_without_a_vector_is_judged_by_its_words() {
+    let tools = r#"[
+        {"name": "count_stock", "description": "Count the boxes in a warehouse."},
+        {"name": "empty_stock", "description": "Throw away the boxes of a warehouse.",
+         "risk": "destructive"},
+        {"name": "list_invoices", "description": "List the invoices of a month."},
+        {"name": "get_weather", "description": "The weather forecast of a city."}]"#;
+    let catalog = || Catalog::parse(tools).unwrap();
+    let engine = Engine::builder(catalog()).embedder(Blind).build().unwrap();
+    assert_eq!(engine.report().missing, 2);
+    let words = Engine::builder(catalog()).without_embedder().build().unwrap();
+    let gate = Gate::default();
+    // Less than half of the words, so that coverage alone lets nothing in.
+    let text = "how many boxes are there to count before our visitors from Norway arrive tomorrow";
+    let (seen, by_words) = (
+        engine.select(&SelectRequest::new(text)).unwrap(),
+        words.select(&SelectRequest::new(text)).unwrap(),
+    );
+    assert!(!seen.is_degraded(), "the model answered");
+    let count = seen.candidates.iter().find(|c| c.id.name() == "count_stock");
+    let count = count.expect("admitted by its words");
+    assert_eq!(count.cosine, None);
+    let alone = by_words.candidates.iter().find(|c| c.id.name() == "count_stock").unwrap();
+    assert_eq!(count.gate, alone.gate);
+    assert!(count.gate.get() >= gate.read_words);
+    let why = seen.rejected.iter().find(|(c, _)| c.id.name() == "empty_stock");
+    let (_, why) = why.expect("kept out by the words' threshold of its class");
+    let below =
+        |asked: f32| matches!(why, Rejected::BelowThreshold { asked: a, .. } if *a == asked);
+    assert!(below(gate.destructive_words), "{why:?}");
+    // Everything that has a vector is judged by it.
+    assert_eq!(
+        names(&engine.select(&SelectRequest::new("will it rain")).unwrap()),
+        ["get_weather"]
+    );
+    // A request that has no word of it does not bring it in.
+    let none = engine.select(&SelectRequest::new("repair my bicycle")).unwrap();
+    assert_eq!(none.outcome, Outcome::NoMatch);
+}
+
+#[test]
+fn a_boundless_k_asks_for_all_and_no_more() {
+    let tools = (0..3_000).map(|n| json!({"name": format!("list_items_{n}"), "risk": "write"}));
+    let catalog = Catalog::parse(&Value::from_iter(tools).to_string()).unwrap();
+    let engine = Engine::builder(catalog).build().unwrap();
+    let named: String = (0..3_000).map(|n| format!("list_items_{n} ")).collect();
+    for text in [named.as_str(), "list the items"] {
+        let select = |k| engine.select(&SelectRequest::new(text).k(k)).unwrap();
+        let all = select(usize::MAX);
+        assert_eq!(all.candidates.len(), 3_000);
+        assert_eq!(all, select(3_000));
+    }
 }

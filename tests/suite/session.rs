@@ -1,10 +1,11 @@
 //! One run from its opening to its stored state.
 
 use serde_json::json;
+use toolrack::trace::{Trace, TraceBuffer};
 use toolrack::{
     AdmitReason, Call, Catalog, Engine, ErrorKind, EvictReason, FindRequest, FindStatus, Listing,
-    Message, RefusalKind, Session, SessionOptions, SessionState, SourceUpdate, Tool, TurnInput,
-    Verdict, openai,
+    Message, RefusalKind, Replay, Session, SessionOptions, SessionState, SourceUpdate, Tool,
+    TurnInput, Verdict, openai,
 };
 
 use crate::fixtures::{allowed, engine, id, lexical, many, names, refused, tool};
@@ -477,4 +478,92 @@ fn the_messages_that_a_run_remembers_are_bounded() {
     // A history that the runtime gives is used once and not kept.
     run.turn(TurnInput::new("yes").recent([Message::user("only here")])).unwrap();
     assert!(!serde_json::to_string(&run.to_state()).unwrap().contains("only here"));
+}
+
+/// The parameters of a tool change while the model writes a call by the old ones.
+#[test]
+fn arguments_for_a_schema_of_the_past_do_not_run() {
+    let open = |description: &str, parameters: &str| {
+        let tool = Tool::builder("open").namespace("desk").description(description);
+        tool.parameters_json(parameters).build().unwrap()
+    };
+    let v1 = open("Open.", r#"{"type":"object","properties":{"who":{"type":"string"}}}"#);
+    // The same schema, written otherwise; another description.
+    let same = open(
+        "Open a ticket.",
+        r#"{ "properties": {"who": {"type": "string"}}, "type": "object" }"#,
+    );
+    let v2 = open("Open.", r#"{"type":"object","properties":{"customer":{"type":"string"}}}"#);
+    let v3 = open("Open.", r#"{"type":"object","properties":{"account":{"type":"string"}}}"#);
+    for options in [
+        SessionOptions::default().core(["open"]).limit(2).pass_through(0),
+        // A catalog that is shown whole.
+        SessionOptions::default(),
+    ] {
+        let all = |one: &Tool| -> Vec<Tool> { many(5).into_iter().chain([one.clone()]).collect() };
+        let engine = Engine::builder(Catalog::from_tools(all(&v1)).unwrap()).build().unwrap();
+        let trace = TraceBuffer::new();
+        let mut run = engine.session(options).unwrap();
+        run.trace_to(trace.clone());
+        run.turn("open a ticket").unwrap();
+        refresh(&engine, &all(&same));
+        let ran = allowed(&mut run, "desk__open");
+        run.record_use(&ran);
+        refresh(&engine, &all(&v2));
+        let refusal = refused(&mut run, "desk__open");
+        assert_eq!(refusal.kind, RefusalKind::Changed);
+        assert_eq!(
+            refusal.text(),
+            "desk__open did not run, because its parameters changed since you were shown them. Call \
+             it again with arguments that fit: {\"name\":\"desk__open\",\"description\":\"Open.\",\
+             \"parameters\":{\"type\":\"object\",\"properties\":{\"customer\":{\"type\":\"string\"}}}}"
+        );
+        // A trace may begin between the refusal and the call that follows it.
+        let late = TraceBuffer::new();
+        run.trace_to(late.clone());
+        // Told once, it may run; changed again, it has to be told again.
+        allowed(&mut run, "desk__open");
+        refresh(&engine, &all(&v3));
+        assert_eq!(refused(&mut run, "desk__open").kind, RefusalKind::Changed);
+        // The next list has the schema of now.
+        run.step();
+        allowed(&mut run, "desk__open");
+
+        for (trace, catalogs) in [(trace, [&v1, &same, &v2].as_slice()), (late, &[&v1, &v2, &v3])] {
+            let again = Engine::builder(Catalog::from_tools(all(catalogs[0])).unwrap());
+            let again = again.build().unwrap();
+            let mut next = catalogs[1..].iter();
+            let report = Replay::new(&again)
+                .on_refresh(|_| {
+                    refresh(&again, &all(next.next().unwrap()));
+                    Ok(())
+                })
+                .run(&Trace::parse(&trace.text()))
+                .unwrap();
+            assert!(report.is_identical(), "{report}");
+            let text = trace.text();
+            assert!(text.contains(r#""verdict":"changed","tool":"desk/open""#), "{text}");
+        }
+    }
+}
+
+#[test]
+fn what_was_unpinned_is_not_pinned_again_by_a_restore() {
+    let options = SessionOptions::default().pinned(["get_invoice_1"]).limit(4).retrieve(0);
+    let engine = Engine::builder(Catalog::from_tools(many(20)).unwrap()).build().unwrap();
+    let mut run = engine.session(options.clone()).unwrap();
+    run.pin("list_ticket_6").unwrap();
+    run.unpin("get_invoice_1").unwrap();
+    let stored = serde_json::to_string(&run.to_state()).unwrap();
+    let (mut run, _) = engine.restore(options, serde_json::from_str(&stored).unwrap()).unwrap();
+    let pinned = |run: &Session| -> Vec<String> {
+        run.working_set().pinned().map(ToString::to_string).collect()
+    };
+    assert_eq!(pinned(&run), ["area_6/list_ticket_6"]);
+    // Nor by a catalog that is listed anew or outgrown, and it leaves like any other tool.
+    refresh(&engine, &many(30));
+    run.step();
+    run.release("get_invoice_1").unwrap();
+    assert_eq!(names(&run), ["find_tool", "area_6__list_ticket_6"]);
+    assert_eq!(pinned(&run), ["area_6/list_ticket_6"]);
 }

@@ -3,7 +3,7 @@
 use toolrack::{Catalog, EstimatedTokens, TiktokenCounter, TokenCounter as _};
 
 #[test]
-fn the_estimate_is_above_the_exact_count() {
+fn the_estimate_is_near_the_exact_count() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/data/tools.json");
     let exact = TiktokenCounter::o200k();
     let (mut estimated, mut counted) = (0, 0);
@@ -14,5 +14,5 @@ fn the_estimate_is_above_the_exact_count() {
     }
     let ratio = estimated as f64 / counted as f64;
     println!("{estimated} estimated, {counted} counted, ratio {ratio:.3}");
-    assert!((1.0..1.6).contains(&ratio), "{ratio}");
+    assert!((0.95..1.15).contains(&ratio), "{ratio}");
 }

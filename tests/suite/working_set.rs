@@ -42,8 +42,8 @@ fn impossible_options_are_errors_when_the_run_opens() {
     InvalidSetting: find_limit is 0: let one search bring in at least 1 tool
     BudgetTooSmall: 3 core and pinned tools are more than the limit of 2: raise the limit or keep fewer resident
     BudgetTooSmall: 4 core and pinned tools are more than the limit of 3: raise the limit or keep fewer resident
-    BudgetTooSmall: core and pinned tools and the meta-tool take 351 tokens of a budget of 200: raise the budget or keep fewer resident
-    BudgetTooSmall: core and pinned tools and the meta-tool take 258 tokens of a budget of 10: raise the budget or keep fewer resident
+    BudgetTooSmall: core and pinned tools and the meta-tool take 275 tokens of a budget of 200: raise the budget or keep fewer resident
+    BudgetTooSmall: core and pinned tools and the meta-tool take 206 tokens of a budget of 10: raise the budget or keep fewer resident
     UnknownTool: there is no tool 'no_such_tool' to be core: name a tool of the catalog
     UnknownTool: there is no tool 'no_such_tool' to be pinned: name a tool of the catalog
     UnknownTool: there is no tool '' to be core: name a tool of the catalog

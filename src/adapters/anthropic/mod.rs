@@ -7,6 +7,10 @@
 //!   not visible with `defer_loading`, and Anthropic's own search in place of `find_tool`.
 //! - [`deferred`] with [`Search::Client`]: the same with `find_tool` as the search, answered by
 //!   [`references`]: this project's ranking, and a prompt cache that no search breaks.
+//!
+//! With [`tools`], render the list anew after each [`find_tool`](crate::Session::find_tool): one that is
+//! rendered once a turn never holds what the reply says is loaded. A [`deferred`] list holds all
+//! definitions from the start; there it is the `tool_reference` blocks that must not be left out.
 
 mod deferred;
 

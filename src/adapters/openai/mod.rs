@@ -3,6 +3,9 @@
 //! Target: `POST /v1/chat/completions` as of 2026; every server that speaks it takes the same.
 //! Names are at most 64 of `[a-zA-Z0-9_-]`. OpenAI's own tool search exists in the responses API
 //! only.
+//!
+//! Render the list anew after each [`find_tool`](crate::Session::find_tool): one that is rendered once
+//! a turn never holds what the reply says is loaded.
 
 pub mod responses;
 

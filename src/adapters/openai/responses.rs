@@ -1,4 +1,7 @@
 //! OpenAI's responses API (`POST /v1/responses`, as of 2026).
+//!
+//! Render the list anew after each [`find_tool`](crate::Session::find_tool): one that is rendered once
+//! a turn never holds what the reply says is loaded.
 
 use std::sync::Arc;
 

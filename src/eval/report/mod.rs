@@ -39,6 +39,28 @@ pub struct Report {
 impl Report {
     pub(crate) const FORMAT: u32 = 1;
 
+    /// What [`check`](super::check) compares, and no more: the datasets and each system's figures
+    /// with their intervals. Small, and holds no word of the datasets, so that it can be committed.
+    #[must_use]
+    pub fn record(&self) -> Self {
+        let mut record = self.clone();
+        record.overall = None;
+        record.peak_rss_mb = None;
+        for set in &mut record.datasets {
+            set.differences = Vec::new();
+            for system in &mut set.systems {
+                system.sweep = Vec::new();
+                system.thresholds = Vec::new();
+                system.kinds = Vec::new();
+                system.groups = Vec::new();
+                system.namespaces = Vec::new();
+                system.misses = Vec::new();
+                system.confusions = Vec::new();
+            }
+        }
+        record
+    }
+
     /// The report in the JSON file at `path`.
     ///
     /// # Errors
@@ -93,6 +115,7 @@ pub struct DatasetReport {
     /// One a system, in the order given.
     pub systems: Vec<SystemReport>,
     /// The first system against each other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<Difference>,
 }
 
@@ -105,14 +128,19 @@ pub struct SystemReport {
     /// Means with intervals, by measure.
     pub figures: BTreeMap<String, Estimate>,
     /// What sending the best k costs and finds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sweep: Vec<SweepPoint>,
     /// What a gate at each threshold lets through.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thresholds: Vec<ThresholdPoint>,
     /// Queries by their kind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<Group>,
     /// Queries by their group, domain or category.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<Group>,
     /// Gold tools by namespace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<Group>,
     /// The gate on requests that no tool fits; `None` without a gate or without such requests.
     pub no_match: Option<NoMatch>,
@@ -121,8 +149,10 @@ pub struct SystemReport {
     /// Gold tools below the rank from which they count as missed.
     pub n_misses: usize,
     /// The deepest of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub misses: Vec<Miss>,
     /// Which tool stood first where a gold tool was missed, the most frequent pairs first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub confusions: Vec<Confusion>,
     /// Seconds from the catalog to the ready system.
     pub build_s: f64,

@@ -189,9 +189,17 @@ fn refusal(upstream: &Upstream, error: &ClientInitializeError, how: Option<&str>
         ClientInitializeError::ConnectionClosed(_) if how.is_some() => {
             Refusal::Because(format!("it ended before the handshake: {}", how.unwrap_or_default()))
         }
+        other if other.is_authorization_required() => {
+            Refusal::Because("it asks for authorization: give it in 'headers'".to_owned())
+        }
         other => {
-            let mut text = other.to_string();
-            let mut source = std::error::Error::source(other);
+            let cause: &dyn std::error::Error = match other {
+                // What stands around the cause are names of types.
+                ClientInitializeError::TransportError { error, .. } => error.error.as_ref(),
+                other => other,
+            };
+            let mut text = cause.to_string();
+            let mut source = cause.source();
             while let Some(cause) = source {
                 let cause_text = cause.to_string();
                 if !text.contains(&cause_text) {
