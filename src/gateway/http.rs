@@ -11,6 +11,8 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
@@ -49,6 +51,7 @@ pub(super) async fn listen(address: SocketAddr, what: &str, tokens: bool) -> Res
     })
 }
 
+const BEARER: &str = "Bearer";
 /// The most sessions whose clients have not said yet that they are ready.
 const MAX_FRESH: usize = 1_024;
 
@@ -98,6 +101,11 @@ impl Door {
         routes.layer(from_fn_with_state(self, enter))
     }
 
+    /// `routes`, for the operator's eyes: a browser may give the token as a password.
+    pub(super) fn guard_watching(self, routes: Router) -> Router {
+        routes.layer(from_fn_with_state(self, watch))
+    }
+
     /// A page on another site must not reach a gateway on its reader's machine: the name that it
     /// was called by has to be known, and the site that a browser names has to be, too.
     fn is_known(&self, headers: &HeaderMap) -> bool {
@@ -127,17 +135,58 @@ fn without_port(authority: &str) -> &str {
     authority.rsplit_once(':').map_or(authority, |(host, _)| host)
 }
 
+fn stranger() -> Response {
+    (StatusCode::FORBIDDEN, "This host or origin is not allowed.").into_response()
+}
+
+/// What a request comes with under one of `schemes`: a token, or the password of a browser's user,
+/// whose name means nothing.
+fn secret(headers: &HeaderMap, schemes: &[&str]) -> Option<String> {
+    let (scheme, text) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    let scheme = schemes.iter().find(|known| scheme.eq_ignore_ascii_case(known))?;
+    if *scheme == BEARER {
+        return Some(text.trim().to_owned());
+    }
+    let pair = String::from_utf8(BASE64_STANDARD.decode(text.trim()).ok()?).ok()?;
+    pair.split_once(':').map(|(_, password)| password.to_owned())
+}
+
+async fn watch(State(door): State<Door>, request: Request, next: Next) -> Response {
+    if !door.is_known(request.headers()) {
+        return stranger();
+    }
+    if let Some(tokens) = &door.tokens {
+        let secret = secret(request.headers(), &[BEARER, "Basic"]);
+        match secret.as_deref().and_then(|secret| tokens.find(secret)) {
+            Some(token) if token.is_operator() => {}
+            Some(token) => {
+                let text = format!(
+                    "The token '{}' is not an operator's. Mark it with \"operator\": true in the file \
+                     of tokens, or come with another.",
+                    token.name()
+                );
+                return (StatusCode::FORBIDDEN, text).into_response();
+            }
+            None => {
+                return (
+                    StatusCode::UNAUTHORIZED,
+                    [(header::WWW_AUTHENTICATE, "Basic realm=\"toolrack\", charset=\"UTF-8\"")],
+                    "An operator's token is needed, as the password; the user's name does not matter.",
+                )
+                    .into_response();
+            }
+        }
+    }
+    next.run(request).await
+}
+
 async fn enter(State(door): State<Door>, mut request: Request, next: Next) -> Response {
     if !door.is_known(request.headers()) {
-        return (StatusCode::FORBIDDEN, "This host or origin is not allowed.").into_response();
+        return stranger();
     }
     let mut owner = None;
     if let Some(tokens) = &door.tokens {
-        let value = request.headers().get(header::AUTHORIZATION);
-        let secret = value.and_then(|value| {
-            let (scheme, secret) = value.to_str().ok()?.split_once(' ')?;
-            scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim().to_owned())
-        });
+        let secret = secret(request.headers(), &[BEARER]);
         let Some(token) = secret.as_deref().and_then(|secret| tokens.find(secret)).cloned() else {
             return (
                 StatusCode::UNAUTHORIZED,

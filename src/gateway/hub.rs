@@ -1,6 +1,7 @@
 //! What all connections share.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use super::sessions::{ClientSession, Sessions};
 use super::settings::{Mode, Settings};
 use super::state::StateFile;
 use super::upstream::{Upstream, supervise};
+use super::words;
 use crate::engine::Engine;
 
 /// How long the first `tools/list` waits for servers that are only starting. It does not wait for
@@ -37,6 +39,8 @@ pub(crate) struct Hub {
     pub state: Option<Arc<StateFile>>,
     pub parking: Parking,
     pub end: CancellationToken,
+    /// Whether what sessions do is kept for whoever watches.
+    watched: AtomicBool,
     catalog: watch::Receiver<CatalogState>,
     tasks: TaskTracker,
     started: Once,
@@ -70,6 +74,7 @@ impl Hub {
             state,
             parking: Parking::default(),
             end: CancellationToken::new(),
+            watched: AtomicBool::new(false),
             catalog,
             tasks: TaskTracker::new(),
             started: Once::new(),
@@ -87,6 +92,15 @@ impl Hub {
             hub.tasks.spawn(Arc::clone(state).keep(hub.end.clone()));
         }
         hub
+    }
+
+    /// Keeps what sessions do from now on, for whoever watches.
+    pub(crate) fn watch(&self) {
+        self.watched.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watched.load(Ordering::Relaxed)
     }
 
     /// Calls the servers; once, however often it is asked.
@@ -174,7 +188,19 @@ impl Hub {
     /// Everything that a page about the gateway shows.
     pub(crate) fn view(&self) -> Value {
         let snapshot = self.engine.snapshot();
-        let sessions = self.sessions.all().into_iter().map(|session| {
+        // A session of one request is over before anybody could look at it.
+        let sessions = self.sessions.all().into_iter().filter(|open| !open.identity.fleeting);
+        let own = |mode| {
+            let tools = words::own_tools(mode, &self.settings.session.meta_tool);
+            self.engine.token_counter().count(&serde_json::to_string(&tools).unwrap_or_default())
+        };
+        let bridged = own(Mode::Bridge);
+        let sessions = sessions.map(|session| {
+            let mut run = session.run.view();
+            if session.identity.mode == Mode::Bridge && !run.is_null() {
+                // The list does not hold what was found.
+                run["tokens"]["sent"] = json!(bridged);
+            }
             json!({
                 "number": session.number,
                 "client": session.identity.client.name,
@@ -182,7 +208,7 @@ impl Hub {
                 "owner": session.identity.owner,
                 "mode": session.identity.mode,
                 "last_used": session.last_used(),
-                "run": session.run.view(),
+                "run": run,
             })
         });
         json!({

@@ -132,7 +132,11 @@ impl Gateway {
             }
             engine.set_trust(trust)?;
         }
-        Ok(Self { hub: Hub::new(engine, config, options.mode, state), tokens })
+        let hub = Hub::new(engine, config, options.mode, state);
+        if options.xray.is_some() {
+            hub.watch();
+        }
+        Ok(Self { hub, tokens })
     }
 
     /// Serves the client on standard input and output until it leaves.
@@ -185,8 +189,8 @@ impl Gateway {
     }
 
     /// Serves the X-ray page until the gateway is closed: at `/` the servers and sessions, behind it a
-    /// page for each session, `/state` for machines. What sessions do is kept for the page only if
-    /// [`Options::xray`] was set. With tokens, a browser is asked for one as a password, and it has to
+    /// page for each session, `/state` for machines. What a session did is shown if it began after
+    /// this, or if [`Options::xray`] was set. With tokens, a browser is asked for one as a password, and it has to
     /// be an operator's.
     ///
     /// # Errors
@@ -194,6 +198,7 @@ impl Gateway {
     /// loopback and there are no tokens.
     pub async fn serve_xray(&self, listener: TcpListener) -> Result<()> {
         let door = self.door(&listener)?;
+        self.hub.watch();
         serve_routes(listener, xray::routes(&self.hub, door), &self.hub).await
     }
 
@@ -283,7 +288,7 @@ pub async fn serve_with(engine: Engine, config: Config, options: Options) -> Res
         listen(options.xray, "the X-ray page").await?,
         listen(options.metrics, "the metrics endpoint").await?,
     );
-    for (listener, what) in [(&http, "mcp"), (&xray, "state"), (&metrics, "metrics")] {
+    for (listener, what) in [(&http, "mcp"), (&xray, ""), (&metrics, "metrics")] {
         if let Some(address) = listener.as_ref().and_then(|listener| listener.local_addr().ok()) {
             tracing::info!("serving http://{address}/{what}");
         }

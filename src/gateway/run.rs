@@ -123,8 +123,13 @@ impl Run {
         let Some(session) = &inner.session else { return Value::Null };
         let visible = session.visible();
         let tokens = visible.tokens();
+        let mut names: Vec<_> = visible.names().collect();
+        if inner.mode == Mode::Bridge {
+            // A search tool that it has of its own.
+            names = visible.tools().iter().map(|tool| tool.name.as_str()).collect();
+        }
         serde_json::json!({
-            "visible": visible.names().collect::<Vec<_>>(),
+            "visible": names,
             "tokens": { "sent": tokens.sent, "naive": tokens.naive },
             "pass_through": session.is_pass_through(),
             "epoch": visible.epoch(),

@@ -151,6 +151,11 @@ impl Token {
     pub fn context(&self) -> &RuntimeContext {
         &self.context
     }
+
+    /// Whether whoever comes with it may watch what everybody does.
+    pub fn is_operator(&self) -> bool {
+        self.operator
+    }
 }
 
 impl fmt::Debug for Tokens {

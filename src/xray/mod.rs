@@ -11,7 +11,8 @@ use serde::Serialize;
 use crate::trace::{DamagedLine, Event, Trace};
 
 const HTML: &str = include_str!("page.html");
-const CSS: &str = include_str!("page.css");
+pub(crate) const CSS: &str = include_str!("page.css");
+const DOM: &str = include_str!("dom.js");
 const JS: &str = include_str!("page.js");
 
 /// What the page's script reads.
@@ -22,6 +23,20 @@ struct Data<'a> {
     /// Where a live page gets its events.
     #[serde(skip_serializing_if = "Option::is_none")]
     stream: Option<&'a str>,
+    /// Whose run it is, where a page is one of several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of: Option<&'a Whose<'a>>,
+}
+
+/// What a page of one session among others says of it.
+#[derive(Serialize)]
+pub(crate) struct Whose<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Where the others are.
+    pub home: &'a str,
+    /// What has to be known to read the page.
+    pub note: Option<&'a str>,
 }
 
 /// The page of one run.
@@ -45,7 +60,7 @@ struct Data<'a> {
 /// # Ok::<(), toolrack::Error>(())
 /// ```
 pub fn page(events: &[Event]) -> String {
-    render(&Data { events, damaged: &[], stream: None })
+    render(&Data { events, damaged: &[], stream: None, of: None })
 }
 
 /// The page of a trace that was read; its damaged lines are named.
@@ -59,30 +74,42 @@ pub fn page(events: &[Event]) -> String {
 /// assert!(page.contains(r#""damaged":[{"line":1"#));
 /// ```
 pub fn page_of(trace: &Trace) -> String {
-    render(&Data { events: &trace.events, damaged: &trace.damaged, stream: None })
+    render(&Data { events: &trace.events, damaged: &trace.damaged, stream: None, of: None })
 }
 
 /// A page that begins empty and shows what arrives at `stream`, a URL of the page's own origin.
 ///
 /// The stream is `text/event-stream`; each message's data is one line of a trace. When it breaks, the
 /// page says so and the browser connects again; a message's `id` should be the event's `seq`, so that
-/// the server can go on there (`Last-Event-ID`). An `open` event begins a new run on the page.
+/// the server can go on there (`Last-Event-ID`). An `open` event begins a new run on the page; a
+/// message of the type `end` says that no more will come.
 ///
 /// # Example
 /// ```
 /// assert!(toolrack::xray::live_page("/events?session=7").contains(r#""stream":"/events?session=7""#));
 /// ```
 pub fn live_page(stream: &str) -> String {
-    render(&Data { events: &[], damaged: &[], stream: Some(stream) })
+    render(&Data { events: &[], damaged: &[], stream: Some(stream), of: None })
+}
+
+/// [`live_page`] of one session among others.
+#[cfg(feature = "gateway")]
+pub(crate) fn session_page(stream: &str, of: &Whose<'_>) -> String {
+    render(&Data { events: &[], damaged: &[], stream: Some(stream), of: Some(of) })
 }
 
 fn render(data: &Data<'_>) -> String {
+    fill(HTML, CSS, data, JS)
+}
+
+/// `html` with its style, data and script in their places; the script finds what `dom.js` has.
+pub(crate) fn fill(html: &str, css: &str, data: &impl Serialize, js: &str) -> String {
     // Plain data with string keys always has a JSON form.
     let json = serde_json::to_string(data).unwrap_or_default();
     // Neither the end of the script element nor a comment can stand in it.
     let json = json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028");
-    let (before, rest) = HTML.split_once("/*css*/").unwrap_or((HTML, ""));
+    let (before, rest) = html.split_once("/*css*/").unwrap_or((html, ""));
     let (between, rest) = rest.split_once("/*data*/").unwrap_or((rest, ""));
     let (behind, after) = rest.split_once("/*js*/").unwrap_or((rest, ""));
-    [before, CSS, between, &json, behind, JS, after].concat()
+    [before, css, between, &json, behind, DOM, js, after].concat()
 }

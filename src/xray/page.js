@@ -1,8 +1,7 @@
-"use strict";
 (() => {
+// The script `dom.js` goes before.
 const FORMAT = 1;
 const ROW = 56;
-const $ = (id) => document.getElementById(id);
 let data;
 try { data = JSON.parse($("trace").textContent); }
 catch (error) { data = { damaged: [{ line: 1, problem: `the page was changed after it was made: ${error.message}` }] }; }
@@ -18,41 +17,17 @@ const FOUND = { "loaded": "loaded", "already-visible": "already visible", "ambig
 const word = (table, key) => Object.hasOwn(table, key) ? table[key] : String(key ?? "unknown").replaceAll("-", " ");
 const evictWhy = (e) => e.why === "stale" ? `not wanted for ${e.idle} steps`
   : word({ "least-recent": "least recently wanted", "released": "released", "gone": "no longer available", "outgrown": "the catalog is too large to show" }, e.why);
-const int = (n) => Math.round(Number(n) || 0).toLocaleString("en");
 const short = (id) => String(id).replace(/^default\//, "");
-const percent = (part, whole) => whole > 0 ? `${Math.round(100 * part / whole)} %` : "0 %";
-const plural = (n, one, many = `${one}s`) => `${int(n)} ${n === 1 ? one : many}`;
-const list = (x) => Array.isArray(x) ? x : [];
-
-/** An element; strings become text, never markup. */
-function h(tag, attributes, ...children) {
-  const node = document.createElement(tag);
-  fill(node, attributes, children);
-  return node;
-}
-function svg(tag, attributes, ...children) {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  fill(node, attributes, children);
-  return node;
-}
-function fill(node, attributes, children) {
-  for (const [key, value] of Object.entries(attributes || {})) {
-    if (value === false || value === null || value === undefined) continue;
-    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
-    else if (key === "style") Object.assign(node.style, value);
-    else node.setAttribute(key, value === true ? "" : value);
-  }
-  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
-}
 
 // ---- the run, as far as its events tell
 
-const fresh = () => ({ open: null, catalog: null, model: null, policy: null, turns: [], list: null, requests: 0, sent: 0, naive: 0, calls: 0, refused: 0, searches: 0, epochs: 0, events: 0, unknown: 0, seq: -1 });
+// A run without messages, as behind a gateway, is told by its searches and calls.
+const fresh = () => ({ open: null, catalog: null, model: null, policy: null, turns: [], list: null, talks: false, requests: 0, sent: 0, naive: 0, calls: 0, refused: 0, searches: 0, epochs: 0, events: 0, unknown: 0, seq: -1 });
 let run = fresh();
 
 function begin(n, message) {
   const turn = {
-    n, message, log: [], rankings: [], admitted: new Map(), evicted: [], refused: [], before: run.list,
+    n, message, step: false, did: [], log: [], rankings: [], admitted: new Map(), evicted: [], refused: [], before: run.list,
     list: run.list, policy: run.policy, calls: 0, open: [], epoch: false, change: false, words: null,
   };
   run.turns.push(turn);
@@ -66,7 +41,13 @@ function ingest(e) {
   run.seq = Number(e.seq);
   run.events += 1;
   let turn = run.turns.at(-1);
-  if (e.event === "turn") turn = begin(e.turn, String(e.message ?? ""));
+  if (e.event === "turn") { run.talks = true; turn = begin(e.turn, String(e.message ?? "")); }
+  else if (!run.talks && turn && (e.event === "find_tool" || (e.event === "authorize" && e.verdict !== "meta-tool"))) {
+    turn = begin(run.turns.length, null);
+    turn.step = turn.counted = true;
+    // Only searches and calls tell that the model was asked; it had the list as it was before.
+    run.requests += 1; run.sent += run.list?.tokens?.sent || 0; run.naive += run.list?.tokens?.naive || 0;
+  }
   else if (!turn) turn = begin(Number(e.turn) || 0, null);
   turn.words = null;
   const ranking = turn.rankings.at(-1);
@@ -77,7 +58,7 @@ function ingest(e) {
       say("opened", `the trace begins${e.resume ? " in the middle of a run" : ""}${e.pass_through ? "; the catalog is small and shown whole" : ""}`);
       break;
     case "turn": run.requests += 1; turn.counted = false; break;
-    case "step": run.requests += 1; turn.counted = false; say("step", "the model goes on after tools answered"); break;
+    case "step": if (!run.talks) break; run.requests += 1; turn.counted = false; say("step", "the model goes on after tools answered"); break;
     case "intent":
       turn.rankings.push({ report: e.report, intents: list(e.intents), k: e.k, namespace: e.namespace, search: turn.searching === true, rows: new Map() });
       break;
@@ -115,6 +96,7 @@ function ingest(e) {
       break;
     case "find_tool":
       run.searches += 1; turn.searching = true;
+      turn.did.push(`search: ${[...list(e.intents), ...list(e.names).map(short)].join(", ")}`);
       say("search", ...[...list(e.intents).map((text) => h("span", { class: "quote" }, String(text))), ...list(e.names).map(tool)].flatMap((x) => [x, " "]), e.namespace ? `in ${e.namespace}` : "");
       break;
     case "found":
@@ -126,6 +108,7 @@ function ingest(e) {
     case "authorize": {
       if (e.verdict === "meta-tool") break;
       turn.calls += 1; run.calls += 1;
+      turn.did.push(`call: ${short(e.tool ?? e.name)}`);
       const ok = e.verdict === "run";
       if (!ok) run.refused += 1;
       const said = h("span", { class: ok ? "muted" : "out" }, word(VERDICT, e.verdict));
@@ -136,6 +119,7 @@ function ingest(e) {
     case "used": if (!settle(turn, e.tool, "ran", "in")) say("ran", tool(e.tool)); break;
     case "abandoned": if (!settle(turn, e.tool, "dropped unanswered", "out")) say("dropped", tool(e.tool)); break;
     case "reply": say("model", h("span", { class: "quote" }, clip(e.text, 300))); break;
+    case "taken": break; // of use to a replay alone
     case "pin": say("pinned", tool(e.tool)); break;
     case "unpin": say("unpinned", tool(e.tool)); break;
     case "release": say("released", tool(e.tool)); break;
@@ -165,15 +149,16 @@ function rowOf(ranking, id) {
   if (!ranking.rows.has(id)) ranking.rows.set(id, { id });
   return ranking.rows.get(id);
 }
-const clip = (text, n) => { const t = String(text ?? ""); return t.length > n ? `${t.slice(0, n)}…` : t; };
-const title = (turn) => turn.message === null ? "Before the first turn" : (turn.message.trim() || "(an empty message)");
+const title = (turn) => turn.message !== null ? (turn.message.trim() || "(an empty message)")
+  : turn.did.length ? turn.did.join("; ") : data.of ? "Before the first search or call" : "Before the first turn";
+const named = (turn) => turn.message !== null ? `Turn ${turn.n}` : turn.step ? `Step ${turn.n}` : "Opening";
 
 // ---- what is shown
 
 let shown = []; // turns that pass the filter
 let picked = 0; // place in run.turns
 let query = "";
-let stream = null; // null, "connecting", "on", "off"
+let stream = null; // null, "connecting", "on", "off", "ended"
 let parts = null; // elements of the built page
 
 function matches(turn) {
@@ -198,7 +183,7 @@ function render() {
 function head() {
   const badges = [];
   if (run.open?.level === "operator") badges.push(h("span", { class: "badge warn" }, "Operator's trace: shows hidden tools"));
-  if (stream) badges.push(h("span", { class: `badge live ${stream}` }, { connecting: "connecting", on: "live", off: "disconnected, trying again" }[stream]));
+  if (stream) badges.push(h("span", { class: `badge live ${stream}` }, { connecting: "connecting", on: "live", off: "disconnected, trying again", ended: "session over" }[stream]));
   const ground = run.catalog ? h("dl", { class: "ground" },
     fact("Catalog", `version ${run.catalog.version}, ${plural(run.catalog.tools, "tool")}`),
     fact("Digest", h("code", {}, clip(run.catalog.digest, 12))),
@@ -207,18 +192,17 @@ function head() {
     fact("Rules", h("code", {}, run.open?.rules ?? ""))) : null;
   const turns = run.turns.filter((turn) => turn.message !== null).length;
   const tiles = run.turns.length ? h("dl", { class: "tiles" },
-    tile("Turns", int(turns), `${plural(run.requests, "request")} to the model`),
+    run.talks ? tile("Turns", int(turns), `${plural(run.requests, "request")} to the model`) : tile("Steps", int(run.requests), "searches and calls, each taken as a request to the model"),
     tile("Tool tokens sent", int(run.sent), `instead of ${int(run.naive)}`),
     tile("Saved", percent(Math.max(0, run.naive - run.sent), run.naive), "against sending every tool"),
     tile("Calls", int(run.calls), `${int(run.refused)} refused, ${plural(run.searches, "search", "searches")}`),
     tile("List rewritten", plural(run.epochs, "time"), "the prompt cache starts anew")) : null;
-  $("head").replaceChildren(h("div", { class: "title" }, h("h1", {}, "toolrack X-ray"), ...badges), ...[ground, tiles].filter(Boolean));
+  $("head").replaceChildren(h("div", { class: "title" }, data.of ? h("a", { class: "home", href: data.of.home }, "All sessions") : null, h("h1", {}, data.of ? data.of.name : "toolrack X-ray"), ...badges), ...[ground, tiles].filter(Boolean));
 }
-const fact = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, value));
-const tile = (name, value, more) => h("div", {}, h("dt", {}, name), h("dd", { class: "big num" }, value), h("dd", { class: "small" }, more));
 
 function notices() {
   const all = [];
+  if (data.of?.note) all.push(h("p", { class: "notice" }, data.of.note));
   const damaged = list(data.damaged);
   if (damaged.length) all.push(h("details", { class: "notice" },
     h("summary", {}, `${plural(damaged.length, "line")} of the trace could not be read${run.events ? "; the rest is shown" : ""}.`),
@@ -230,6 +214,7 @@ function notices() {
 }
 
 function empty() {
+  if (stream === "ended") return h("div", { class: "empty" }, h("h2", {}, "This session is over"), h("p", { class: "muted" }, "Its client has left, or the gateway was started anew since. What it did is no longer kept."));
   if (stream) return h("div", { class: "empty" }, h("h2", {}, stream === "off" ? "No connection" : "Waiting for the run to begin"),
     h("p", { class: "muted" }, stream === "off" ? "The stream of events cannot be reached. The page goes on trying." : "Events show here as soon as the session writes them."));
   const damaged = list(data.damaged).length;
@@ -251,7 +236,7 @@ function build() {
     h("div", { class: "split" },
       h("nav", { class: "panel timeline", "aria-label": "Timeline" },
         h("div", { class: "bar" }, filter), scroll,
-        h("p", { class: "hint" }, h("kbd", {}, "j"), " ", h("kbd", {}, "k"), " or arrow keys move between turns")),
+        h("p", { class: "hint" }, h("kbd", {}, "j"), " ", h("kbd", {}, "k"), ` or arrow keys move between ${data.of ? "steps" : "turns"}`)),
       panel));
 }
 
@@ -272,9 +257,9 @@ function chart() {
     svg("path", { class: "all", d: steps("naive") }),
     svg("path", { class: "sent", d: sent }),
     svg("text", { x: left, y: top - 5 }, `${int(most)} tokens`),
-    svg("text", { x: left, y: bottom + 20 }, turns[0].message === null ? "open" : `turn ${turns[0].n}`),
+    svg("text", { x: left, y: bottom + 20 }, named(turns[0]).toLowerCase()),
   ];
-  if (turns.length > 1) nodes.push(svg("text", { x: right, y: bottom + 20, "text-anchor": "end" }, `turn ${turns.at(-1).n}`));
+  if (turns.length > 1) nodes.push(svg("text", { x: right, y: bottom + 20, "text-anchor": "end" }, named(turns.at(-1)).toLowerCase()));
   turns.forEach((t, i) => {
     const middle = (x(i) + x(i + 1)) / 2;
     if (t.epoch) nodes.push(svg("path", { class: "epoch", d: `M${middle} ${bottom + 3}l4 6h-8z` }));
@@ -292,7 +277,7 @@ function chart() {
     h("span", { class: "key sent" }, "sent"), h("span", { class: "key all" }, "every tool"),
     turns.some((t) => t.epoch) ? h("span", { class: "muted" }, h("span", { class: "rewritten" }, "▲"), " list rewritten") : null,
     turns.some((t) => t.change) ? h("span", { class: "muted" }, "● catalog or policy changed") : null,
-    h("span", { class: "reading num" }, `${turn.message === null ? "Opening" : `Turn ${turn.n}`}: ${int(tokens.sent)} sent, ${int(tokens.naive)} for every tool, ${percent(tokens.saved || 0, tokens.naive || 0)} saved`),
+    h("span", { class: "reading num" }, `${named(turn)}: ${int(tokens.sent)} sent, ${int(tokens.naive)} for every tool, ${percent(tokens.saved || 0, tokens.naive || 0)} saved`),
   ].filter(Boolean));
 }
 function chartPick(event) {
@@ -323,7 +308,7 @@ function rows(reveal) {
 function row(turn, place) {
   const outcome = turn.rankings.find((r) => r.gate)?.gate.outcome;
   return h("div", { class: "row", role: "option", id: `turn-${turn.n}`, "aria-selected": String(turn === run.turns[picked]), "aria-posinset": place + 1, "aria-setsize": shown.length, style: { top: `${place * ROW}px` }, onclick: () => pick(run.turns.indexOf(turn)) },
-    h("span", { class: "n num" }, turn.message === null ? "" : turn.n),
+    h("span", { class: "n num" }, turn.message === null && !turn.step ? "" : turn.n),
     h("span", { class: "what" }, clip(title(turn), 160)),
     h("span", { class: "facts num" },
       outcome ? h("span", {}, word(OUTCOME, outcome)) : null,
@@ -360,11 +345,11 @@ function detail() {
   const message = title(turn);
   const top = h("div", { class: "top" },
     h("div", { class: "line" },
-      h("span", { class: "where num" }, turn.message === null ? "Opening" : `Turn ${turn.n} of ${run.turns.at(-1).n}`),
+      h("span", { class: "where num" }, turn.message === null && !turn.step ? "Opening" : `${named(turn)} of ${run.turns.at(-1).n}`),
       h("button", { type: "button", disabled: at <= 0, onclick: () => move(-1) }, "Previous"),
       h("button", { type: "button", disabled: at < 0 || at >= shown.length - 1, onclick: () => move(1) }, "Next")),
     h("p", { class: `message${message.length > 500 ? " long" : ""}`, tabindex: message.length > 500 ? 0 : null }, message));
-  parts.panel.setAttribute("aria-label", turn.message === null ? "Before the first turn" : `Turn ${turn.n}`);
+  parts.panel.setAttribute("aria-label", named(turn));
   parts.panel.replaceChildren(top, h("div", { class: "two" }, visible(turn), happened(turn)), ...[scores(turn), excluded(turn)].filter(Boolean));
 }
 
@@ -384,7 +369,7 @@ function visible(turn) {
   const entry = (cls, sign) => (x) => h("li", { class: cls }, h("span", { class: `sign ${cls === "gone" ? "out" : "muted"}`, "aria-hidden": "true" }, sign), h("span", { class: "id" }, short(x.tool)), h("span", { class: "why" }, cls === "gone" ? evictWhy(x) : word(REFUSE, x.why)));
   const tokens = turn.list?.tokens || {};
   return h("section", { class: "section" },
-    h("h2", {}, "Visible at the end of the turn", h("small", { class: "num" }, `${plural(tools.length, "tool")}, ${int(tokens.sent)} of ${int(tokens.naive)} tokens`)),
+    h("h2", {}, turn.step ? "Visible after it" : "Visible at the end of the turn", h("small", { class: "num" }, `${plural(tools.length, "tool")}, ${int(tokens.sent)} of ${int(tokens.naive)} tokens`)),
     items.length ? h("ul", { class: "tools" }, items) : h("p", { class: "muted" }, "The list is empty."),
     gone.length ? [h("p", { class: "sub" }, "Left the list"), h("ul", { class: "tools" }, gone.map(entry("gone", "−")))] : null,
     full.length ? [h("p", { class: "sub" }, "Wanted, but there was no room"), h("ul", { class: "tools" }, full.map(entry("full", "!")))] : null);
@@ -397,7 +382,7 @@ function happened(turn) {
 }
 
 function scores(turn) {
-  if (!turn.rankings.length) return h("section", { class: "section" }, h("h2", {}, "Scores"), h("p", { class: "muted" }, turn.message === null ? "Nothing was ranked." : "Nothing was ranked in this turn: the catalog is shown whole, or names were enough."));
+  if (!turn.rankings.length) return h("section", { class: "section" }, h("h2", {}, "Scores"), h("p", { class: "muted" }, turn.message === null ? "Nothing was ranked." : turn.step ? "Nothing was ranked: it was called by its name." : "Nothing was ranked in this turn: the catalog is shown whole, or names were enough."));
   return h("section", { class: "section" }, h("h2", {}, "Scores", h("small", {}, "the gate's mark is the threshold of the tool's risk class")), turn.rankings.map(ranking));
 }
 function ranking(r) {
@@ -482,6 +467,7 @@ function connect(url) {
     if (source.readyState === EventSource.CLOSED) setTimeout(connect, 3000, url);
   };
   source.onmessage = (message) => append(message.data);
+  source.addEventListener("end", () => { source.close(); stream = "ended"; render(); });
 }
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLInputElement) return;
@@ -491,6 +477,7 @@ document.addEventListener("keydown", (event) => {
 let resized = 0;
 addEventListener("resize", () => { cancelAnimationFrame(resized); resized = requestAnimationFrame(() => { if (parts) { chart(); rows(false); } }); });
 
+if (data.of) document.title = `${data.of.name}, toolrack X-ray`;
 for (const event of list(data.events)) ingest(event);
 const wanted = run.turns.findIndex((turn) => `#turn=${turn.n}` === location.hash);
 picked = wanted >= 0 ? wanted : run.turns.findIndex((turn) => turn.message !== null);

@@ -4,6 +4,8 @@ use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use rmcp::RoleClient;
 use rmcp::service::{RunningService, serve_client};
 use rmcp::transport::streamable_http_client::{
@@ -102,6 +104,7 @@ fn tokens(folder: &Path) -> Options {
     let text = json!({"tokens": [
         {"name": "ada", "token": "ada-0123456789abcdef", "context": {"namespaces": ["a"]}},
         {"name": "bob", "token": "bob-0123456789abcdef"},
+        {"name": "eve", "token": "eve-0123456789abcdef", "operator": true},
     ]});
     std::fs::write(&path, text.to_string()).unwrap();
     let mut options = Options::default();
@@ -248,6 +251,73 @@ async fn figures_and_state_are_served() {
     assert_eq!(state["catalog"]["tools"], 66);
     assert_eq!(state["upstreams"][0]["state"], "connected");
     assert!(state["sessions"][0]["run"]["visible"].to_string().contains("a__echo"));
+    site.gateway.close().await;
+}
+
+/// Status and the first `most` lines of what `url` sends that are not empty.
+async fn lines(url: String, headers: Vec<(&'static str, String)>, most: usize) -> (u16, Vec<String>) {
+    let read = move || {
+        let agent: ureq::Agent =
+            ureq::Agent::config_builder().http_status_as_error(false).build().into();
+        let mut request = agent.get(&url);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let mut response = request.call().unwrap();
+        let status = response.status().as_u16();
+        let lines = BufReader::new(response.body_mut().as_reader()).lines().map_while(Result::ok);
+        (status, lines.filter(|line| !line.is_empty()).take(most).collect())
+    };
+    tokio::task::spawn_blocking(read).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_sessions_do_is_for_operators() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = tokens(folder.path());
+    options.xray = Some("127.0.0.1:0".parse().unwrap());
+    let site = Site::open(&options).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = site.gateway.clone();
+    tokio::spawn(async move { serving.serve_xray(listener).await });
+    let at = |path: &str| format!("http://{address}{path}");
+
+    // A browser sends a name and a password in base64.
+    let basic = |pair: &str| ("authorization", format!("Basic {}", BASE64_STANDARD.encode(pair)));
+    let bearer = |name: &str| ("authorization", format!("Bearer {name}-0123456789abcdef"));
+    for path in ["/", "/state", "/events", "/session/1", "/session/1/events"] {
+        for (headers, status) in [
+            (vec![], 401),
+            (vec![bearer("mallory")], 401),
+            (vec![("authorization", "Basic ???".to_owned())], 401),
+            (vec![bearer("ada")], 403),
+            (vec![basic("eve:ada-0123456789abcdef")], 403),
+            (vec![bearer("eve"), ("origin", "https://elsewhere.example".to_owned())], 403),
+            (vec![bearer("eve"), ("host", "elsewhere.example".to_owned())], 403),
+        ] {
+            let (seen, text) = lines(at(path), headers.clone(), 9).await;
+            assert_eq!(seen, status, "{path} {headers:?}: {text:?}");
+            assert!(!text.join("").contains("0123456789abcdef"), "{text:?}");
+        }
+    }
+
+    let client = site.client(Some("ada-0123456789abcdef")).await;
+    call(&client, "find_tool", json!({"names": ["a__echo"]})).await.unwrap();
+    let operator = basic("anybody:eve-0123456789abcdef");
+    let (status, page) = lines(at("/session/1"), vec![operator.clone()], 999).await;
+    assert_eq!((status, page.join("").contains("Session 1: test")), (200, true));
+    let (_, all) = lines(at("/session/1/events"), vec![operator.clone()], 8).await;
+    assert!(all[0].starts_with("id: 1.0") && all[1].contains(r#""event":"open""#), "{all:?}");
+    let place = all[2].strip_prefix("id: ").unwrap().to_owned();
+    let after = vec![operator.clone(), ("last-event-id", place)];
+    let (_, rest) = lines(at("/session/1/events"), after, 4).await;
+    assert_eq!(rest, all[4..8]);
+
+    let (status, _) = lines(at("/session/2"), vec![operator.clone()], 1).await;
+    assert_eq!(status, 404);
+    let (_, none) = lines(at("/session/2/events"), vec![operator.clone()], 9).await;
+    assert_eq!(none, ["event: end", "data: over"]);
     site.gateway.close().await;
 }
 

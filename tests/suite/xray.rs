@@ -259,6 +259,7 @@ fn a_browser_shows_turns_tools_scores_and_savings() {
     ] {
         assert!(text.contains(part), "no '{part}' in: {text}");
     }
+    assert!(!text.contains("does not know"), "{text}");
 }
 
 #[test]

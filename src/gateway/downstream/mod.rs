@@ -28,6 +28,7 @@ use super::run::Run;
 use super::sessions::{ClientSession, Identity};
 use super::settings::Mode;
 use super::tokens::Token;
+use super::watch::Watched;
 use super::words::INSTRUCTIONS;
 pub(crate) use parking::Parking;
 
@@ -101,11 +102,12 @@ impl Downstream {
             self.hub.sessions.fix_capabilities(capabilities.clone());
         }
         let identity = Identity { client, capabilities, owner, mode, modern, fleeting };
+        let watched = (self.hub.is_watched() && !fleeting).then(Watched::default);
         let session = Arc::new(ClientSession::new(
             self.hub.sessions.number(),
             identity,
             options.context.clone(),
-            Run::new(self.hub.engine.clone(), options, mode, stored),
+            Run::new(self.hub.engine.clone(), options, mode, stored, watched),
             known.follows,
             context.peer.clone(),
         ));
