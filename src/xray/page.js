@@ -382,7 +382,7 @@ function happened(turn) {
 }
 
 function scores(turn) {
-  if (!turn.rankings.length) return h("section", { class: "section" }, h("h2", {}, "Scores"), h("p", { class: "muted" }, turn.message === null ? "Nothing was ranked." : turn.step ? "Nothing was ranked: it was called by its name." : "Nothing was ranked in this turn: the catalog is shown whole, or names were enough."));
+  if (!turn.rankings.length) return h("section", { class: "section" }, h("h2", {}, "Scores"), h("p", { class: "muted" }, turn.message === null ? "Nothing was ranked." : "Nothing was ranked in this turn: the catalog is shown whole, or names were enough."));
   return h("section", { class: "section" }, h("h2", {}, "Scores", h("small", {}, "the gate's mark is the threshold of the tool's risk class")), turn.rankings.map(ranking));
 }
 function ranking(r) {
