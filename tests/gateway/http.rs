@@ -104,7 +104,7 @@ fn tokens(folder: &Path) -> Options {
     let text = json!({"tokens": [
         {"name": "ada", "token": "ada-0123456789abcdef", "context": {"namespaces": ["a"]}},
         {"name": "bob", "token": "bob-0123456789abcdef"},
-        {"name": "eve", "token": "eve-0123456789abcdef", "operator": true},
+        {"name": "olga", "token": "olga-0123456789abcdef", "operator": true},
     ]});
     std::fs::write(&path, text.to_string()).unwrap();
     let mut options = Options::default();
@@ -255,7 +255,11 @@ async fn figures_and_state_are_served() {
 }
 
 /// Status and the first `most` lines of what `url` sends that are not empty.
-async fn lines(url: String, headers: Vec<(&'static str, String)>, most: usize) -> (u16, Vec<String>) {
+async fn lines(
+    url: String,
+    headers: Vec<(&'static str, String)>,
+    most: usize,
+) -> (u16, Vec<String>) {
     let read = move || {
         let agent: ureq::Agent =
             ureq::Agent::config_builder().http_status_as_error(false).build().into();
@@ -292,9 +296,9 @@ async fn what_sessions_do_is_for_operators() {
             (vec![bearer("mallory")], 401),
             (vec![("authorization", "Basic ???".to_owned())], 401),
             (vec![bearer("ada")], 403),
-            (vec![basic("eve:ada-0123456789abcdef")], 403),
-            (vec![bearer("eve"), ("origin", "https://elsewhere.example".to_owned())], 403),
-            (vec![bearer("eve"), ("host", "elsewhere.example".to_owned())], 403),
+            (vec![basic("olga:ada-0123456789abcdef")], 403),
+            (vec![bearer("olga"), ("origin", "https://elsewhere.example".to_owned())], 403),
+            (vec![bearer("olga"), ("host", "elsewhere.example".to_owned())], 403),
         ] {
             let (seen, text) = lines(at(path), headers.clone(), 9).await;
             assert_eq!(seen, status, "{path} {headers:?}: {text:?}");
@@ -304,7 +308,7 @@ async fn what_sessions_do_is_for_operators() {
 
     let client = site.client(Some("ada-0123456789abcdef")).await;
     call(&client, "find_tool", json!({"names": ["a__echo"]})).await.unwrap();
-    let operator = basic("anybody:eve-0123456789abcdef");
+    let operator = basic("anybody:olga-0123456789abcdef");
     let (status, page) = lines(at("/session/1"), vec![operator.clone()], 999).await;
     assert_eq!((status, page.join("").contains("Session 1: test")), (200, true));
     let (_, all) = lines(at("/session/1/events"), vec![operator.clone()], 8).await;

@@ -30,17 +30,21 @@ const CSS: &str = include_str!("overview.css");
 pub(super) fn routes(hub: &Arc<Hub>, door: Door) -> Router {
     let with = || Arc::clone(hub);
     let (state, events, page, trace) = (with(), with(), with(), with());
-    let routes = Router::new()
-        .route("/", get(async || Html(overview())))
-        .route("/state", get(move || async move { Json(state.view()) }))
-        .route("/events", get(move || async move { follow(events) }))
-        .route("/session/{number}", get(move |Path(number)| async move { session(&page, number) }))
-        .route(
-            "/session/{number}/events",
-            get(move |Path(number), headers: HeaderMap| async move {
-                watch(&trace, number, &headers)
-            }),
-        );
+    let routes =
+        Router::new()
+            .route("/", get(async || Html(overview())))
+            .route("/state", get(move || async move { Json(state.view()) }))
+            .route("/events", get(move || async move { follow(events) }))
+            .route(
+                "/session/{number}",
+                get(move |Path(number)| async move { session(&page, number) }),
+            )
+            .route(
+                "/session/{number}/events",
+                get(move |Path(number), headers: HeaderMap| async move {
+                    watch(&trace, number, &headers)
+                }),
+            );
     door.guard_watching(routes)
 }
 
@@ -104,9 +108,8 @@ async fn more(watcher: Option<Watcher>, mut last: Option<Place>) -> (Vec<Event>,
         let Some(lines) = watcher.after(last) else { return over() };
         if let Some((place, _)) = lines.last() {
             last = Some(*place);
-            let event = |(place, line): (Place, String)| {
-                Event::default().id(place.to_string()).data(line)
-            };
+            let event =
+                |(place, line): (Place, String)| Event::default().id(place.to_string()).data(line);
             return (lines.into_iter().map(event).collect(), Some((Some(watcher), last)));
         }
         if !watcher.more().await {
