@@ -182,8 +182,7 @@ async fn no_secret_is_in_a_log() {
     const SECRET: &str = "s3cr3t-of-the-configuration";
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &[], json!({"SECRET": SECRET}));
-    let served =
-        Served::start(folder.path(), "mcp.json", &[], &[("TOOLRACK_LOG", "trace,rmcp=off")]).await;
+    let served = Served::start(folder.path(), "mcp.json", &[], &[("TOOLRACK_LOG", "trace")]).await;
     served.ready().await;
     let told =
         call(&served.client, "call_tool", json!({"name": "a__echo", "arguments": {"tell": true}}));
