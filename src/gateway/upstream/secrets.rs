@@ -35,6 +35,7 @@ impl Secrets {
                 hidden.extend(all.map(|(_, value)| (value.to_owned(), "***")));
                 let plain = url.split(['?', '#']).next().unwrap_or(url);
                 hidden.extend([url.as_str(), plain].map(|url| (url.to_owned(), "its address")));
+                hidden.extend(in_address(url).map(|part| (part.to_owned(), "***")));
                 for value in headers.values().filter(|value| !value.is_empty()) {
                     let secret = value.split_once(' ').map_or(value.as_str(), |(_, secret)| secret);
                     hidden.extend([value.as_str(), secret].map(|text| (text.to_owned(), "***")));
@@ -68,6 +69,18 @@ fn in_arguments(args: &[String]) -> impl Iterator<Item = &str> {
     let before = std::iter::once("").chain(args.iter().map(String::as_str));
     let pairs = before.zip(args.iter().map(String::as_str));
     pairs.filter_map(|(before, arg)| option_value(before, arg)).filter(|value| value.len() >= LEAST)
+}
+
+/// Of an address: who calls, what follows the host, and what its parameters are.
+fn in_address(url: &str) -> impl Iterator<Item = &str> {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let caller = authority.rsplit_once('@').map(|(caller, _)| caller);
+    let parameters = path.split_once('?').map_or("", |(_, parameters)| parameters);
+    let values = parameters.split(['&', '#']).filter_map(|pair| Some(pair.split_once('=')?.1));
+    let password = caller.and_then(|caller| Some(caller.split_once(':')?.1));
+    let parts = [Some(path), caller, password].into_iter().flatten();
+    parts.chain(values).filter(|part| part.len() >= LEAST)
 }
 
 fn option_value<'a>(before: &str, arg: &'a str) -> Option<&'a str> {
@@ -104,6 +117,12 @@ mod tests {
         let url = "https://h/mcp?key=1".to_owned();
         let secrets = Secrets::of(&Target::Http { url, headers }, &Variables::default());
         assert_eq!(secrets.hide("abc at https://h/mcp?key=1"), "*** at its address");
+
+        let url = "https://ada:s3cr3t-pass@h/s/s3cr3t-path?key=s3cr3t-value&x=1".to_owned();
+        let target = Target::Http { url, headers: [].into() };
+        let secrets = Secrets::of(&target, &Variables::default());
+        let said = "POST /s/s3cr3t-path?key=s3cr3t-value&x=1 by s3cr3t-pass: bad s3cr3t-value";
+        assert_eq!(secrets.hide(said), "POST *** by ***: bad ***");
     }
     #[test]
     fn options_and_variables_are_hidden() {

@@ -186,7 +186,11 @@ fn refusal(upstream: &Upstream, error: &ClientInitializeError, how: Option<&str>
         ClientInitializeError::JsonRpcError(error) => {
             Refusal::Because(format!("it refused the handshake: {}", error.message))
         }
-        ClientInitializeError::ConnectionClosed(_) if how.is_some() => {
+        // A pipe breaks when whoever held its other end has left.
+        ClientInitializeError::ConnectionClosed(_)
+        | ClientInitializeError::TransportError { .. }
+            if how.is_some() =>
+        {
             Refusal::Because(format!("it ended before the handshake: {}", how.unwrap_or_default()))
         }
         other if other.is_authorization_required() => {
