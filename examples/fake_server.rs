@@ -1,9 +1,11 @@
 //! An MCP server that does what real ones do only on bad days: for the tests of the gateway.
 //!
-//! `fake_server [--tools N] [--page N] [--prefix TEXT] [--twice] [--start-after MS] [--mute]`: lists
-//! its special tools and N plain ones over pages; `--twice` lists one name twice, `--mute` never
-//! answers at all. `--catalog FILE --only SERVER` lists the tools of one server of a file of JSON lines
-//! instead.
+//! `fake_server [--tools N] [--page N] [--prefix TEXT] [--twice] [--start-after MS] [--mute]
+//! [--banner] [--endless] [--circle] [--names A,B] [--crash FILE]`: lists its special tools and N plain
+//! ones over pages, and those of `--names`; `--twice` lists one name twice, `--mute` never answers at
+//! all, `--banner` prints what is no JSON before anything else, `--endless` and `--circle` give always a
+//! next page, `--crash` notes its process in the file and exits. `--catalog FILE --only SERVER` lists
+//! the tools of one server of a file of JSON lines instead.
 
 #![allow(clippy::expect_used)]
 
@@ -20,6 +22,8 @@ struct Server {
     page: usize,
     prefix: String,
     twice: bool,
+    /// What follows every page, when the listing has no end.
+    more: Option<More>,
     catalog: Vec<Value>,
     added: Mutex<Vec<String>>,
     listings: AtomicU64,
@@ -28,6 +32,15 @@ struct Server {
     next: AtomicU64,
     quiet: AtomicBool,
     mutated: AtomicBool,
+    level: Mutex<String>,
+}
+
+#[derive(Clone, Copy)]
+enum More {
+    /// Another page each time.
+    Endless,
+    /// The same page again.
+    Circle,
 }
 
 fn say(message: &Value) {
@@ -46,6 +59,7 @@ fn main() -> Result<()> {
         page: 50,
         prefix: "plain".to_owned(),
         twice: false,
+        more: None,
         catalog: Vec::new(),
         added: Mutex::default(),
         listings: AtomicU64::new(0),
@@ -54,6 +68,7 @@ fn main() -> Result<()> {
         next: AtomicU64::new(0),
         quiet: AtomicBool::new(false),
         mutated: AtomicBool::new(false),
+        level: Mutex::default(),
     };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
@@ -77,6 +92,22 @@ fn main() -> Result<()> {
                 server.catalog.retain(|tool| tool["server"] == only.as_str());
             }
             "--twice" => server.twice = true,
+            "--endless" => server.more = Some(More::Endless),
+            "--circle" => server.more = Some(More::Circle),
+            "--names" => {
+                let names = arguments.next().context("--names needs a list")?;
+                server.added.lock().expect("no panic").extend(names.split(',').map(str::to_owned));
+            }
+            "--banner" => {
+                println!("Starting up...\n\n  \u{1b}[32mready\u{1b}[0m on stdio\n[1, 2\n")
+            }
+            "--crash" => {
+                let path = arguments.next().context("--crash needs a file")?;
+                let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path)?;
+                writeln!(file, "{}", std::process::id())?;
+                eprintln!("Error: no license found\n    at start (main.js:1:1)\n\nNode.js v20.0.0");
+                std::process::exit(3);
+            }
             "--mute" => server.quiet.store(true, Ordering::SeqCst),
             other => anyhow::bail!("{other} is not known"),
         }
@@ -107,7 +138,12 @@ impl Server {
                 "capabilities": {"tools": {"listChanged": true}, "logging": {}},
                 "serverInfo": {"name": "fake", "version": "1"},
             })),
-            Some("ping" | "logging/setLevel") => Ok(json!({})),
+            Some("ping") => Ok(json!({})),
+            Some("logging/setLevel") => {
+                let level = params["level"].as_str().unwrap_or_default();
+                level.clone_into(&mut self.level.lock().expect("no panic"));
+                Ok(json!({}))
+            }
             Some("tools/list") => Ok(self.list(params["cursor"].as_str())),
             Some("tools/call") => match self.call(params) {
                 Some(outcome) => outcome,
@@ -199,7 +235,13 @@ impl Server {
                 })
             })
             .collect();
-        if end < names.len() {
+        if let Some(more) = self.more {
+            let next = match more {
+                More::Endless => format!("page-{}", self.listings.load(Ordering::SeqCst)),
+                More::Circle => "again".to_owned(),
+            };
+            json!({"tools": tools, "nextCursor": next})
+        } else if end < names.len() {
             json!({"tools": tools, "nextCursor": end.to_string()})
         } else {
             json!({"tools": tools})
@@ -232,6 +274,14 @@ impl Server {
                 eprintln!("my secret is {secret}");
                 println!("my secret is {secret}");
                 text("told".to_owned())
+            }
+            "echo" if arguments["env"].is_string() => {
+                let value = std::env::var(arguments["env"].as_str().unwrap_or_default());
+                let folder = std::env::current_dir().unwrap_or_default();
+                text(format!("{} in {}", value.unwrap_or_default(), folder.display()))
+            }
+            "echo" if arguments["level"] == true => {
+                text(self.level.lock().expect("no panic").clone())
             }
             "pid" => text(std::process::id().to_string()),
             "listings" => text(self.listings.load(Ordering::SeqCst).to_string()),

@@ -2,7 +2,7 @@
 //! with GPT-4o's vocabulary.
 //!
 //! `gateway_savings FAKE_SERVER TOOLS.jsonl`: each server of the file is run behind the gateway, a
-//! client connects in both modes, reads the list and searches.
+//! client connects in both modes, reads the list and searches. Fails when a list saves less than 90 %.
 
 use std::collections::BTreeSet;
 
@@ -114,6 +114,7 @@ async fn main() -> Result<()> {
         );
         client.cancel().await?;
         gateway.close().await;
+        anyhow::ensure!(10 * most <= naive, "the list in mode {name} saves less than 90 %");
     }
     Ok(())
 }

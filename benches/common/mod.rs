@@ -37,10 +37,10 @@ pub(crate) fn guarded(n: usize) -> Result<Catalog> {
         let mut policy = ToolPolicy::default();
         policy.scopes = list(if place % 10 == 9 { &["admin"] } else { &["read", "tools"] });
         policy.roles = list(&[["agent", "bookkeeper"], ["clerk", "agent"]][place % 2]);
-        policy.environments = list(&[&["production"][..], &["staging", "production"]][place % 2]);
-        policy.stages = list(&[&[][..], &["collect"], &["collect", "close"]][place % 3]);
-        policy.tenants = list(&[&[][..], &["acme"]][place % 2]);
-        policy.flags = list(&[&["tools-v2"][..], &[]][place % 2]);
+        policy.environments = list([&["production"][..], &["staging", "production"]][place % 2]);
+        policy.stages = list([&[][..], &["collect"], &["collect", "close"]][place % 3]);
+        policy.tenants = list([&[][..], &["acme"]][place % 2]);
+        policy.flags = list([&["tools-v2"][..], &[]][place % 2]);
         let mut builder = Tool::builder(tool.name())
             .namespace(tool.namespace())
             .description(tool.description())

@@ -7,8 +7,9 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// The variable that says how much is told.
 const VARIABLE: &str = "TOOLRACK_LOG";
-/// What is told by default; the protocol's library takes much for an error that is none here.
-const DEFAULT: &str = "info,rmcp=error,opentelemetry=warn";
+/// What is told of others than ourselves unless it is asked for by their names. The protocol's library
+/// takes much for an error that is none here, and tells whole messages, with what is secret in them.
+const OTHERS: &str = "error,opentelemetry=warn";
 
 /// The log of the process.
 pub(crate) struct Log {
@@ -19,7 +20,7 @@ pub(crate) struct Log {
 impl Log {
     /// Begins the log, to standard error alone: standard output belongs to the protocol.
     pub(crate) fn begin() -> anyhow::Result<Self> {
-        let filter = EnvFilter::try_from_env(VARIABLE).unwrap_or_else(|_| DEFAULT.into());
+        let filter = EnvFilter::new(directives(&std::env::var(VARIABLE).unwrap_or_default()));
         let lines = tracing_subscriber::fmt::layer()
             .with_writer(std::io::stderr)
             .with_ansi(false)
@@ -48,6 +49,21 @@ impl Log {
             tracing::warn!("the last spans were not exported: {error}");
         }
     }
+}
+
+/// What is asked for in `text`: a level without a name is of ourselves.
+fn directives(text: &str) -> String {
+    let asked: Vec<&str> = text.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
+    if asked.contains(&"off") {
+        return asked.join(",");
+    }
+    let mut all = vec![OTHERS.to_owned(), "toolrack=info".to_owned()];
+    let level = |word: &str| word.parse::<tracing::Level>().is_ok();
+    all.extend(asked.into_iter().map(|word| match level(word) {
+        true => format!("toolrack={word}"),
+        false => word.to_owned(),
+    }));
+    all.join(",")
 }
 
 /// Spans to a collector, by the variables that OpenTelemetry has for it.
@@ -89,5 +105,19 @@ mod otel {
         tracing_opentelemetry::layer()
             .with_tracer(provider.tracer("toolrack"))
             .with_filter(EnvFilter::new("off,toolrack=debug"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::directives;
+
+    #[test]
+    fn a_level_alone_is_of_ourselves() {
+        let others = "error,opentelemetry=warn,toolrack=info";
+        assert_eq!(directives(""), others);
+        assert_eq!(directives("trace"), format!("{others},toolrack=trace"));
+        assert_eq!(directives("error, rmcp=debug"), format!("{others},toolrack=error,rmcp=debug"));
+        assert_eq!(directives("off"), "off");
     }
 }

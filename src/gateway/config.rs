@@ -1,5 +1,6 @@
 //! The configuration: the `mcpServers` JSON that MCP clients read, and a section of our own.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::jsonc;
 use super::section::{Lookup, Section};
 use super::settings::{Form, ServerSettings, Settings};
 use crate::error::{Error, ErrorKind, Result};
@@ -15,9 +17,12 @@ use crate::error::{Error, ErrorKind, Result};
 ///
 /// The file is the one that MCP clients use: an object `mcpServers` (or `servers`) with one entry a
 /// server, either `command`, `args`, `env`, `cwd`, or `url`, `headers`, `type`; `disabled` leaves an
-/// entry out. `${NAME}`, `${NAME:-fallback}` and `${env:NAME}` stand for environment variables. Keys
-/// that other clients have put there are passed over. What only the gateway knows stands in a
-/// section `toolrack` ([`Settings`]), where an unknown key is an error.
+/// entry out. `${NAME}`, `${NAME:-fallback}` and `${env:NAME}` stand for environment variables,
+/// `${userHome}` and `${workspaceFolder}` for folders. Comments and a comma after the last entry are
+/// fine. Of what single clients have of their own, `serverUrl` and `httpUrl` are read as `url`, and
+/// `includeTools`, `excludeTools` and `disabledTools` hold here, too; other keys are passed over.
+/// What only the gateway knows stands in a section `toolrack` ([`Settings`]), where an unknown key is
+/// an error.
 ///
 /// # Example
 /// ```
@@ -58,6 +63,18 @@ pub struct ServerConfig {
     pub disabled: bool,
     /// What the section `toolrack` says of it, the general settings included.
     pub settings: ServerSettings,
+    /// Environment variables that stand in the entry, with their values.
+    pub(super) variables: Variables,
+}
+
+/// Names and values of environment variables, which may be secret.
+#[derive(Clone, Default)]
+pub(super) struct Variables(pub(super) Vec<(String, String)>);
+
+impl fmt::Debug for Variables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
 }
 
 /// How a server is reached.
@@ -83,6 +100,9 @@ pub enum Target {
         headers: BTreeMap<String, String>,
     },
 }
+
+/// What clients call the address of a server.
+const URL_KEYS: [&str; 3] = ["url", "serverUrl", "httpUrl"];
 
 impl fmt::Debug for Target {
     /// Values of variables and headers, and what follows an address's host, may be secret.
@@ -222,7 +242,7 @@ fn text(path: &Path) -> Result<String> {
 }
 
 fn object(text: &str, place: &str) -> Result<Map<String, Value>> {
-    serde_json::from_str(text).map_err(|error| {
+    serde_json::from_str(&jsonc::plain(text)).map_err(|error| {
         format(format!("{place} is not a JSON object: {error}; write {{\"mcpServers\": {{}}}}"))
     })
 }
@@ -247,9 +267,18 @@ fn server(
     if name.is_empty() || name.contains('/') {
         return Err(entry.error("needs a name without '/': rename it"));
     }
+    let seen = RefCell::new(Vec::new());
+    let lookup: Lookup<'_> = &|variable| {
+        let value = lookup(variable)?;
+        seen.borrow_mut().push((variable.to_owned(), value.clone()));
+        Some(value)
+    };
     let kind = entry.string("type", lookup)?;
     let command = entry.string("command", lookup)?;
-    let url = entry.string("url", lookup)?;
+    let mut url = None;
+    for key in URL_KEYS {
+        url = url.or(entry.string(key, lookup)?);
+    }
     let target = match (kind.as_deref(), command, url) {
         (Some("sse"), ..) => {
             return Err(entry.error(
@@ -287,11 +316,16 @@ fn server(
             return Err(entry.error("has neither 'command' nor 'url': add one"));
         }
     };
+    let mut settings = own.of_server(name);
+    settings.narrow(entry)?;
+    let off =
+        entry.boolean("disabled")?.unwrap_or(false) || entry.boolean("enabled")? == Some(false);
     Ok(ServerConfig {
         name: name.to_owned(),
         target,
-        disabled: entry.boolean("disabled")?.unwrap_or(false),
-        settings: own.of_server(name),
+        disabled: off,
+        settings,
+        variables: Variables(seen.take()),
     })
 }
 

@@ -62,8 +62,11 @@ pub(super) struct Door {
     tokens: Option<Arc<Tokens>>,
     hosts: Arc<[String]>,
     /// Sessions that were just opened, and by whom: the hub knows them when their clients are ready.
-    fresh: Arc<Mutex<VecDeque<(String, Option<String>)>>>,
+    fresh: Arc<Mutex<Fresh>>,
 }
+
+/// Sessions and whose they are, oldest first.
+type Fresh = VecDeque<(String, Option<String>)>;
 
 impl Door {
     pub(super) fn new(hub: &Arc<Hub>, tokens: Option<Arc<Tokens>>, address: SocketAddr) -> Self {

@@ -21,6 +21,7 @@ mod downstream;
 mod http;
 mod hub;
 mod indexer;
+mod jsonc;
 mod metrics;
 mod names;
 mod run;

@@ -170,6 +170,22 @@ impl<'a> Section<'a> {
         serde_json::from_value(value.clone()).map(Some).map_err(|_| self.wrong(key, expected))
     }
 
+    /// The folder that editors mean by `name`: the user's, or that of the work, which is the one that
+    /// the file is in, or in whose `.vscode` or `.cursor` it is.
+    fn folder(&self, name: &str, lookup: Lookup<'_>) -> Option<String> {
+        match name {
+            "userHome" => lookup("HOME").or_else(|| lookup("USERPROFILE")),
+            "workspaceFolder" => {
+                let file = std::path::absolute(self.file).ok()?;
+                let folder = file.parent()?;
+                let hidden = folder.ends_with(".vscode") || folder.ends_with(".cursor");
+                let folder = if hidden { folder.parent()? } else { folder };
+                Some(folder.display().to_string())
+            }
+            _ => None,
+        }
+    }
+
     /// Puts environment variables in; a value never appears in an error.
     fn expand(&self, key: &str, text: &str, lookup: Lookup<'_>) -> Result<String> {
         let mut out = String::with_capacity(text.len());
@@ -184,8 +200,17 @@ impl<'a> Section<'a> {
                 Some((name, fallback)) => (name, Some(fallback)),
                 None => (&inside[..end], None),
             };
+            if let Some(input) = name.strip_prefix("input:") {
+                return Err(format(format!(
+                    "{}: {} asks for the input '{input}', which only its editor can ask for: set an \
+                     environment variable and write ${{env:NAME}}",
+                    self.file,
+                    self.join(key)
+                )));
+            }
             let name = name.strip_prefix("env:").unwrap_or(name);
-            match lookup(name).or_else(|| fallback.map(str::to_owned)) {
+            let value = lookup(name).or_else(|| self.folder(name, lookup));
+            match value.or_else(|| fallback.map(str::to_owned)) {
                 Some(value) => out.push_str(&value),
                 None => {
                     return Err(format(format!(

@@ -249,6 +249,23 @@ impl ServerSettings {
         Ok(Self { timeouts, restart, rules: all })
     }
 
+    /// Takes in the lists of tools that other clients keep in a server's own entry: what their user
+    /// switched off there is off here, too. The names are no patterns.
+    pub(super) fn narrow(&mut self, entry: &Section<'_>) -> Result<()> {
+        let names = |key: &str| -> Result<Option<Vec<GlobMatcher>>> {
+            let Some(names) = entry.strings(key, &|_| None)? else { return Ok(None) };
+            let exact = |name: &String| glob(entry, &globset::escape(name));
+            names.iter().map(exact).collect::<Result<_>>().map(Some)
+        };
+        let allow = names("includeTools")?;
+        let mut deny = names("excludeTools")?.unwrap_or_default();
+        deny.extend(names("disabledTools")?.unwrap_or_default());
+        if allow.is_some() || !deny.is_empty() {
+            self.rules.push(Rules { qualified: false, allow, deny, risk: Vec::new() });
+        }
+        Ok(())
+    }
+
     /// Whether clients may know of the tool at all.
     pub fn allows(&self, server: &str, tool: &str) -> bool {
         let whole = format!("{server}/{tool}");

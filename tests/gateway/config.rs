@@ -46,6 +46,52 @@ fn the_key_of_vs_code_is_understood() {
     assert_eq!(parse(r#"{"servers": {"a": {"command": "x"}}}"#).unwrap().servers.len(), 1);
 }
 
+/// As editors write it, and with what single clients have of their own.
+#[test]
+fn files_of_editors_are_read_as_they_are() {
+    let config = parse(
+        r#"{
+          // Servers of this workspace.
+          "inputs": [{"type": "promptString", "id": "key", "password": true}],
+          "servers": {
+            "local": {
+              "type": "stdio", "command": "${workspaceFolder}/run", "args": ["${userHome}"], /* here */
+              "gallery": true, "autoApprove": ["x"], "alwaysAllow": [], "timeout": 60, "dev": {},
+              "disabledTools": ["drop*"],
+            },
+            "windsurf": {"serverUrl": "https://h/mcp"},
+            "gemini": {"httpUrl": "https://h/mcp", "includeTools": ["a"], "excludeTools": ["b"]},
+            "off": {"command": "x", "enabled": false},
+          },
+        }"#,
+    )
+    .unwrap();
+    let [gemini, local, off, windsurf] = &config.servers[..] else { panic!() };
+    let Target::Stdio { command, args, .. } = &local.target else { panic!() };
+    let here = std::env::current_dir().unwrap();
+    assert_eq!(command, &format!("{}/run", here.display()));
+    assert_eq!(args, &["/home/ada"]);
+    assert!(matches!(&windsurf.target, Target::Http { url, .. } if url == "https://h/mcp"));
+    assert!(off.disabled && !local.disabled);
+    // Names there are no patterns, as they are none in those clients.
+    assert!(!local.settings.allows("local", "drop*") && local.settings.allows("local", "drop_all"));
+    assert!(gemini.settings.allows("gemini", "a") && !gemini.settings.allows("gemini", "c"));
+}
+
+#[test]
+fn the_folder_of_the_work_is_the_one_around_the_editors_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"{"servers": {"a": {"command": "${workspaceFolder}/x"}}}"#;
+    for own in [".vscode", ".cursor", "."] {
+        std::fs::create_dir_all(folder.path().join(own)).unwrap();
+        let path = folder.path().join(own).join("mcp.json");
+        std::fs::write(&path, text).unwrap();
+        let config = Config::read(path).unwrap();
+        let Target::Stdio { command, .. } = &config.servers[0].target else { panic!() };
+        assert_eq!(*command, folder.path().join("x").display().to_string());
+    }
+}
+
 #[test]
 fn our_own_section_is_read() {
     let config = parse(
@@ -145,6 +191,7 @@ fn errors_name_file_server_and_field() {
     insta::assert_snapshot!(error(r#"{"mcpServers": {"a": {"command": "x", "args": "y"}}}"#), @"mcp.json: mcpServers.a.args is not a list of strings: correct it");
     insta::assert_snapshot!(error(r#"{"mcpServers": {"a": {"command": "x", "env": {"K": []}}}}"#), @"mcp.json: mcpServers.a.env.K is not a string: correct it");
     insta::assert_snapshot!(error(r#"{"mcpServers": {"a": {"command": "${NOPE}"}}}"#), @"mcp.json: mcpServers.a.command needs the environment variable 'NOPE', which is not set: set it or write ${NOPE:-fallback}");
+    insta::assert_snapshot!(error(r#"{"mcpServers": {"a": {"command": "x", "env": {"K": "${input:key}"}}}}"#), @"mcp.json: mcpServers.a.env.K asks for the input 'key', which only its editor can ask for: set an environment variable and write ${env:NAME}");
     insta::assert_snapshot!(error(r#"{"mcpServers": {"a": {"type": "sse", "url": "http://h"}}}"#), @"mcp.json: mcpServers.a has type 'sse', which MCP has given up: use the server's streamable HTTP address and type 'http'");
     insta::assert_snapshot!(error(r#"{"mcpServers": {"a": {"type": "http", "command": "x"}}}"#), @"mcp.json: mcpServers.a has type 'http' but no 'url': add it");
     insta::assert_snapshot!(error(r#"{"mcpServers": {"a": {"type": "tcp", "command": "x"}}}"#), @"mcp.json: mcpServers.a has the unknown type 'tcp': use 'stdio' or 'http'");

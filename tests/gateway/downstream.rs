@@ -235,6 +235,21 @@ async fn servers_ask_the_client() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_level_of_logging_reaches_the_server_and_holds_for_what_comes_back() {
+    let rig = Rig::new(&[("f", &[])], json!({})).await.ready().await;
+    rig.tools().await;
+    let params = rmcp::model::SetLevelRequestParams::new(rmcp::model::LoggingLevel::Error);
+    rig.client.set_level(params).await.unwrap();
+    assert_eq!(rig.text("f__echo", json!({"level": true})).await, "error");
+    // It says something at the level of information.
+    rig.call("f__count_up", json!({})).await;
+    rig.call("f__echo", json!({})).await;
+    let heard = rig.client.service().heard();
+    assert!(!heard.iter().any(|heard| matches!(heard, Heard::Log(_))), "{heard:?}");
+    rig.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn resources_and_prompts_of_nobody_are_empty_lists() {
     let rig = Rig::new(&[("f", &[])], json!({})).await.ready().await;
     assert!(rig.client.list_all_resources().await.unwrap().is_empty());

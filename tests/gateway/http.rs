@@ -23,17 +23,17 @@ const SERVERS: &[(&str, &[&str])] = &[
     ("b", &["--tools", "20", "--prefix", "beta"]),
 ];
 
-struct Site {
-    gateway: Gateway,
+pub(crate) struct Site {
+    pub(crate) gateway: Gateway,
     address: SocketAddr,
 }
 
 impl Site {
-    async fn open(options: &Options) -> Self {
+    pub(crate) async fn open(options: &Options) -> Self {
         Self::open_with(options, json!({})).await
     }
 
-    async fn open_with(options: &Options, own: Value) -> Self {
+    pub(crate) async fn open_with(options: &Options, own: Value) -> Self {
         let gateway = Gateway::new(engine(), config(SERVERS, own), options).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -45,11 +45,11 @@ impl Site {
         Self { gateway, address }
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
 
-    async fn client(&self, token: Option<&str>) -> RunningService<RoleClient, Listener> {
+    pub(crate) async fn client(&self, token: Option<&str>) -> RunningService<RoleClient, Listener> {
         let mut config = StreamableHttpClientTransportConfig::with_uri(self.url());
         if let Some(token) = token {
             config = config.auth_header(token);
@@ -59,7 +59,11 @@ impl Site {
     }
 
     /// Status and body of a plain request.
-    async fn post(&self, headers: &[(&str, &str)], body: Value) -> (u16, String, Option<String>) {
+    pub(crate) async fn post(
+        &self,
+        headers: &[(&str, &str)],
+        body: Value,
+    ) -> (u16, String, Option<String>) {
         let url = self.url();
         let headers: Vec<(String, String)> =
             headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -93,7 +97,7 @@ impl Site {
     }
 }
 
-fn hello() -> Value {
+pub(crate) fn hello() -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {},
         "clientInfo": {"name": "test", "version": "1"}}})
@@ -112,7 +116,7 @@ fn tokens(folder: &Path) -> Options {
     options
 }
 
-async fn tools(client: &RunningService<RoleClient, Listener>) -> Vec<String> {
+pub(crate) async fn tools(client: &RunningService<RoleClient, Listener>) -> Vec<String> {
     let tools = client.list_tools(None).await.unwrap().tools;
     tools.iter().map(|tool| tool.name.to_string()).collect()
 }

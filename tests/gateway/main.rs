@@ -4,8 +4,11 @@
 
 mod config;
 mod downstream;
+mod field_cases;
 mod http;
 mod modern;
+#[cfg(feature = "cli")]
+mod readme;
 #[cfg(feature = "cli")]
 mod serve;
 mod support;

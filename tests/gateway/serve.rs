@@ -70,9 +70,13 @@ impl Served {
     }
 
     /// Tells the process to end; what it said on standard error.
-    async fn end(mut self) -> String {
+    async fn end(self) -> String {
+        self.end_by("-TERM").await
+    }
+
+    async fn end_by(mut self, signal: &str) -> String {
         let pid = self.process.id().unwrap().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().await.unwrap().success());
+        assert!(Command::new("kill").args([signal, &pid]).status().await.unwrap().success());
         let status = self.process.wait().await.unwrap();
         self.reading.await.unwrap();
         let told = self.told.lock().unwrap().clone();
@@ -109,6 +113,30 @@ async fn it_serves_tells_what_happens_and_ends_when_told() {
         "{told}"
     );
     assert!(told.contains("a: connected, "), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn however_it_ends_no_server_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &["--tools", "34"], json!({}));
+    for how in ["-TERM", "-INT", "-HUP", "closed input"] {
+        let served = Served::start(folder.path(), "mcp.json", &["--mode", "bridge"], &[]).await;
+        served.ready().await;
+        call(&served.client, "find_tool", json!({"names": ["a/pid"]})).await.unwrap();
+        let pid = call(&served.client, "call_tool", json!({"name": "a__pid"})).await.unwrap();
+        let pid: u32 = text(&pid).parse().unwrap();
+        assert!(crate::support::runs(pid), "{how}");
+        if how == "closed input" {
+            let Served { mut process, client, .. } = served;
+            // The client closes what the gateway reads, and says nothing more.
+            client.cancel().await.unwrap();
+            let ended = tokio::time::timeout(std::time::Duration::from_secs(20), process.wait());
+            assert!(ended.await.expect("it ends").unwrap().success());
+        } else {
+            served.end_by(how).await;
+        }
+        assert!(!crate::support::runs(pid), "{how}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -182,8 +210,7 @@ async fn no_secret_is_in_a_log() {
     const SECRET: &str = "s3cr3t-of-the-configuration";
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &[], json!({"SECRET": SECRET}));
-    let served =
-        Served::start(folder.path(), "mcp.json", &[], &[("TOOLRACK_LOG", "trace,rmcp=off")]).await;
+    let served = Served::start(folder.path(), "mcp.json", &[], &[("TOOLRACK_LOG", "trace")]).await;
     served.ready().await;
     let told =
         call(&served.client, "call_tool", json!({"name": "a__echo", "arguments": {"tell": true}}));
@@ -192,6 +219,81 @@ async fn no_secret_is_in_a_log() {
     assert!(log.contains("my secret is ***"), "{log}");
     assert!(log.contains("it prints what is no JSON"), "{log}");
     assert!(!log.contains(SECRET), "{log}");
+}
+
+/// A server that quotes in its refusal what it was sent, as some do.
+fn telltale() -> String {
+    use std::io::{BufRead as _, BufReader, Write as _};
+
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = String::new();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            while reader.read_line(&mut head).unwrap() > 2 {}
+            let body =
+                json!({"jsonrpc": "2.0", "id": 0, "error": {"code": -32000, "message": head}});
+            let body = body.to_string();
+            let length = body.len();
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\
+                 connection: close\r\n\r\n{body}"
+            );
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    format!("http://{address}")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_secret_of_http_is_in_a_log() {
+    let secrets = ["s3cr3t-of-the-header", "s3cr3t-of-the-address", "s3cr3t-of-the-client"];
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, value: Value| {
+        std::fs::write(folder.path().join(name), value.to_string()).unwrap();
+    };
+    let url = format!("{}/mcp?key={}", telltale(), secrets[1]);
+    let headers = json!({"Authorization": format!("Bearer {}", secrets[0])});
+    file("mcp.json", json!({"mcpServers": {"far": {"url": url, "headers": headers}}}));
+    file("tokens.json", json!({"tokens": [{"name": "ada", "token": secrets[2]}]}));
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut command = Command::new(PROGRAM);
+    command.args(["serve", "--config", "mcp.json", "--tokens", "tokens.json", "--http"]);
+    command.arg(port.to_string()).env("TOOLRACK_LOG", "trace").current_dir(folder.path());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).kill_on_drop(true);
+    let log = folder.path().join("log");
+    command.stderr(std::fs::File::create(&log).unwrap());
+    let mut process = command.spawn().unwrap();
+    let secret = secrets[2].to_owned();
+    let status = tokio::task::spawn_blocking(move || {
+        let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"}}});
+        for _ in 0..400 {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            let asked = ureq::post(format!("http://127.0.0.1:{port}/mcp"))
+                .header("authorization", format!("Bearer {secret}"))
+                .header("accept", "application/json, text/event-stream")
+                .send_json(&hello);
+            if let Ok(answer) = asked {
+                return answer.status().as_u16();
+            }
+        }
+        0
+    });
+    assert_eq!(status.await.unwrap(), 200);
+    let written = || std::fs::read_to_string(&log).unwrap();
+    while !written().contains("trying again") {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    process.kill().await.unwrap();
+    let log = written();
+    assert!(log.contains("it refused the handshake: POST "), "{log}");
+    for secret in secrets {
+        assert!(!log.contains(secret), "{secret} is in\n{log}");
+    }
 }
 
 /// A collector of spans: answers every request and keeps what it was sent.

@@ -150,7 +150,11 @@ impl Rig {
     }
 
     pub(crate) async fn of(config: Config, options: &Options, listener: Listener) -> Self {
-        let gateway = Gateway::new(engine(), config, options).expect("it starts");
+        Self::on(Gateway::new(engine(), config, options).expect("it starts"), listener).await
+    }
+
+    /// A client on `gateway`.
+    pub(crate) async fn on(gateway: Gateway, listener: Listener) -> Self {
         let (near, far) = tokio::io::duplex(64 * 1024);
         let serving = gateway.clone();
         tokio::spawn(async move {

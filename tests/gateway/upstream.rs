@@ -99,6 +99,110 @@ async fn garbage_on_standard_output_is_passed_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_banner_before_the_first_message_is_passed_over() {
+    let rig = Rig::new(&[("f", &["--banner"])], json!({})).await.ready().await;
+    rig.find("f__echo").await;
+    assert!(rig.text("f__echo", json!({"text": "hi"})).await.contains("hi"));
+    rig.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listing_without_end_is_given_up_and_holds_up_nobody() {
+    let servers: &[(&str, &[&str])] =
+        &[("circle", &["--circle"]), ("endless", &["--endless"]), ("good", &[])];
+    let rig = Rig::new(servers, json!({})).await;
+    rig.until(|all| all[2].indexed > 0).await;
+    rig.find("good__echo").await;
+    assert!(rig.text("good__echo", json!({"text": "hi"})).await.contains("hi"));
+    rig.until(|all| all[..2].iter().all(|status| status.last_error.is_some())).await;
+    let status = rig.gateway.status();
+    let errors: Vec<&str> = status.iter().filter_map(|one| one.last_error.as_deref()).collect();
+    assert_eq!(
+        errors,
+        [
+            "its listing of tools comes back to the page 'again'",
+            "its listing of tools has more than 1000 pages",
+        ]
+    );
+    assert!(status[..2].iter().all(|one| one.indexed == 0 && one.connections == 1), "{status:?}");
+    rig.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_dies_at_its_start_is_tried_ever_more_seldom() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("starts");
+    let own = json!({"restart": {"first": 0.1, "most": 0.8, "jitter": false}});
+    let args = ["--crash", file.to_str().unwrap()];
+    let rig = Rig::new(&[("bad", &args), ("good", &[])], own).await;
+    rig.until(|all| all[1].indexed > 0).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let pids: Vec<u32> =
+        std::fs::read_to_string(&file).unwrap().lines().map(|pid| pid.parse().unwrap()).collect();
+    // After 0, 0.1, 0.3, 0.7, 1.5, 2.3 seconds and so on.
+    assert!((3..=8).contains(&pids.len()), "{pids:?}");
+    let status = &rig.gateway.status()[0];
+    let error = status.last_error.as_deref().unwrap();
+    assert!(
+        error.ends_with("it exited with status 3; its last words were: Error: no license found"),
+        "{error}"
+    );
+    assert_eq!(status.indexed, 0);
+    rig.close().await;
+    assert!(!pids.iter().any(|&pid| runs(pid)), "a process was left");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn environment_and_folder_reach_the_server_and_a_command_may_be_relative() {
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(crate::support::fake(), folder.path().join("server")).unwrap();
+    let own = folder.path().canonicalize().unwrap();
+    let text = json!({"mcpServers": {"f": {
+        "command": "./server", "cwd": own, "env": {"GREETING": "${HELLO}, 東京", "N": 3},
+    }}});
+    let lookup = |name: &str| (name == "HELLO").then(|| "hello".to_owned());
+    let config = toolrack::gateway::Config::parse_with(&text.to_string(), "t", &lookup).unwrap();
+    let options = toolrack::gateway::Options::default();
+    let rig =
+        Rig::of(config, &options, crate::support::Listener::named("test")).await.ready().await;
+    rig.find("f__echo").await;
+    let said = rig.text("f__echo", json!({"env": "GREETING"})).await;
+    assert_eq!(said, format!("hello, 東京 in {}", own.display()));
+    // What the gateway itself was given is there, too.
+    assert!(rig.text("f__echo", json!({"env": "PATH"})).await.contains('/'));
+    rig.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_that_would_be_one_stay_apart() {
+    let servers: &[(&str, &[&str])] =
+        &[("a b", &["--names", "do it,do_it,do.it,検索"]), ("a_b", &[]), ("東京", &[])];
+    let rig = Rig::new(servers, json!({"limit": 100, "whole": 100})).await.ready().await;
+    let names = rig.tools().await;
+    let distinct: std::collections::BTreeSet<&String> = names.iter().collect();
+    assert_eq!((names.len(), distinct.len()), (19 * 3 + 4, 19 * 3 + 4));
+    let safe = |name: &String| {
+        (1..=64).contains(&name.len())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+    };
+    assert!(names.iter().all(safe), "{names:?}");
+    // Each reaches its own server and its own tool, by the name in the list.
+    let list = rig.client.list_all_tools().await.unwrap();
+    let mut answers = std::collections::BTreeSet::new();
+    for tool in &list {
+        let words = tool.description.clone().unwrap_or_default();
+        if words.starts_with("The tool pid ")
+            || words.starts_with("The tool do")
+            || words.contains("検索")
+        {
+            answers.insert(rig.text(&tool.name, json!({})).await);
+        }
+    }
+    assert_eq!(answers.len(), 3 + 4, "{answers:?}");
+    rig.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_name_that_is_listed_twice_is_taken_once_and_reported() {
     let rig = Rig::new(&[("f", &["--twice"]), ("g", &[])], json!({})).await.ready().await;
     let status = &rig.gateway.status()[0];

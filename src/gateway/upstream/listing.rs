@@ -1,7 +1,7 @@
 //! What a server offers, page by page.
 
 use std::collections::HashSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rmcp::RoleClient;
 use rmcp::model::{
@@ -14,6 +14,8 @@ use serde_json::Value;
 
 /// A listing of more pages is taken for one without end.
 const MAX_PAGES: usize = 1_000;
+/// A listing may take as long as this many pages that each come at the last moment.
+const SLOW_PAGES: u32 = 10;
 
 /// One page, in whatever form it was understood.
 struct Page {
@@ -32,7 +34,14 @@ async fn all(
     let mut items = Vec::new();
     let mut cursor: Option<String> = None;
     let mut seen = HashSet::new();
+    let (began, most) = (Instant::now(), patience * SLOW_PAGES);
     for _ in 0..MAX_PAGES {
+        if began.elapsed() > most {
+            return Err(format!(
+                "its listing of {key} did not end within {} seconds",
+                most.as_secs_f64()
+            ));
+        }
         let params = cursor
             .clone()
             .map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));

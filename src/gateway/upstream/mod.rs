@@ -279,7 +279,7 @@ impl Upstream {
             withheld: Vec::new(),
         };
         Arc::new(Self {
-            secrets: Secrets::of(&config.target),
+            secrets: Secrets::of(&config.target, &config.variables),
             config,
             sessions,
             metrics,
@@ -393,7 +393,7 @@ impl Upstream {
         })
     }
 
-    /// `text` without the server's address, which may hold a key.
+    /// `text` without what must not be in a log, whoever said it.
     fn redact(&self, text: &str) -> String {
         self.secrets.hide(text)
     }

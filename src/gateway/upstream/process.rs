@@ -18,6 +18,8 @@ const GRACE: Duration = Duration::from_secs(2);
 const MOMENT: Duration = Duration::from_millis(200);
 /// The most bytes of a line that are logged or quoted.
 const MAX_LINE: usize = 400;
+/// The most lines that belong to an error: a trace of calls, the version of a runtime.
+const MAX_TRACE: usize = 40;
 /// A line that goes on for longer is taken for several.
 const MAX_READ: u64 = 64 * 1024;
 
@@ -151,6 +153,8 @@ async fn log_lines(
 ) {
     let mut reader = BufReader::new(stderr);
     let mut line = Vec::new();
+    // Lines since one that names an error: what runtimes print after it says less.
+    let mut since_error = usize::MAX;
     loop {
         line.clear();
         match (&mut reader).take(MAX_READ).read_until(b'\n', &mut line).await {
@@ -160,7 +164,14 @@ async fn log_lines(
         let text = clip(secrets.hide(&String::from_utf8_lossy(&line)).trim_end());
         if !text.is_empty() {
             tracing::info!(target: "toolrack::gateway::stderr", %server, "{text}");
-            *last_words.lock().unwrap_or_else(PoisonError::into_inner) = text;
+            since_error = since_error.saturating_add(1);
+            let names_error = text.to_lowercase().contains("error");
+            if names_error {
+                since_error = 0;
+            }
+            if names_error || since_error > MAX_TRACE {
+                *last_words.lock().unwrap_or_else(PoisonError::into_inner) = text;
+            }
         }
     }
 }

@@ -52,7 +52,7 @@ pub(crate) async fn supervise(upstream: Arc<Upstream>, end: CancellationToken) {
                 continue;
             }
             Err(Refusal::Modern) => "it speaks no version of MCP that the gateway does".to_owned(),
-            Err(Refusal::Because(why)) => why,
+            Err(Refusal::Because(why)) => upstream.redact(&why),
         };
         if end.is_cancelled() {
             break;
@@ -186,7 +186,11 @@ fn refusal(upstream: &Upstream, error: &ClientInitializeError, how: Option<&str>
         ClientInitializeError::JsonRpcError(error) => {
             Refusal::Because(format!("it refused the handshake: {}", error.message))
         }
-        ClientInitializeError::ConnectionClosed(_) if how.is_some() => {
+        // A pipe breaks when whoever held its other end has left.
+        ClientInitializeError::ConnectionClosed(_)
+        | ClientInitializeError::TransportError { .. }
+            if how.is_some() =>
+        {
             Refusal::Because(format!("it ended before the handshake: {}", how.unwrap_or_default()))
         }
         other if other.is_authorization_required() => {
@@ -289,6 +293,7 @@ async fn stay(upstream: &Arc<Upstream>, connection: Connection, end: &Cancellati
             if left { how } else { why }
         }
     };
+    let why = upstream.redact(&why);
     let _ = ended.send(Some(why.clone()));
     why
 }
@@ -313,6 +318,7 @@ async fn keep_lists(
             match upstream.list(kind, peer).await {
                 Ok(()) => done[kind as usize] = Some(count),
                 Err(why) => {
+                    let why = upstream.redact(&why);
                     tracing::warn!(server = upstream.name(), "{why}");
                     failed = true;
                     upstream.list_failed(kind, &why);
@@ -395,15 +401,14 @@ impl Upstream {
     }
 
     fn list_failed(self: &Arc<Self>, kind: Kind, why: &str) {
-        let why = self.redact(why);
         self.with_status(|status| {
-            status.last_error = Some(why.clone());
+            status.last_error = Some(why.to_owned());
             if kind == Kind::Tools {
                 status.stale_since.get_or_insert_with(now);
             }
         });
         if kind == Kind::Tools {
-            self.indexer.put(Arc::clone(self), Answer::Nothing(why));
+            self.indexer.put(Arc::clone(self), Answer::Nothing(why.to_owned()));
         }
     }
 
