@@ -134,7 +134,7 @@ mod tests {
 
         // A trace that begins anew is sent from its beginning.
         let place = second.last().map(|(place, _)| *place);
-        let mut run = engine.session(SessionOptions::default()).unwrap();
+        run = engine.session(SessionOptions::default()).unwrap();
         run.trace_at(TraceLevel::Operator, watched.clone());
         assert_eq!(lines(&watcher.after(place).unwrap())[0], "2.0");
 

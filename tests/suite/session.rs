@@ -222,9 +222,13 @@ fn passing_through_is_decided_once() {
         [AdmitReason::Listed; 2]
     );
     assert!(!turn.delta.new_epoch, "new tools come last");
-    refresh(&engine, &tools[5..6]);
+    refresh(&engine, &tools[5..7]);
     other.step();
     assert!(!other.is_pass_through() && other.visible().meta_tool().is_some());
+    // Where only core is left there is nothing to find.
+    refresh(&engine, &tools[5..6]);
+    other.step();
+    assert!(!other.is_pass_through() && other.visible().meta_tool().is_none());
 }
 
 #[test]
