@@ -355,7 +355,8 @@ async fn servers_may_be_reached_over_http() {
     rig.find("far__call_tool").await;
     rig.text("far__find_tool", json!({"names": ["a__echo"]})).await;
     let inner = json!({"name": "a__echo", "arguments": {"text": "東京"}});
-    assert!(rig.text("far__call_tool", inner).await.contains("東京"));
+    let said = rig.text("far__call_tool", inner).await;
+    assert!(said.contains("東京"), "{said}");
     rig.close().await;
     site.gateway.close().await;
 }
