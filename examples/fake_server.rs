@@ -4,7 +4,7 @@
 //! [--banner] [--endless] [--circle] [--names A,B] [--crash FILE]`: lists its special tools and N plain
 //! ones over pages, and those of `--names`; `--twice` lists one name twice, `--mute` never answers at
 //! all, `--banner` prints what is no JSON before anything else, `--endless` and `--circle` give always a
-//! next page, `--crash` notes its process in the file and exits. `--catalog FILE --only SERVER` lists
+//! next page, `--crash` notes its process in the file and exits, `--shelf` has prompts and resources. `--catalog FILE --only SERVER` lists
 //! the tools of one server of a file of JSON lines instead.
 
 #![allow(clippy::expect_used)]
@@ -22,6 +22,7 @@ struct Server {
     page: usize,
     prefix: String,
     twice: bool,
+    shelf: bool,
     /// What follows every page, when the listing has no end.
     more: Option<More>,
     catalog: Vec<Value>,
@@ -59,6 +60,7 @@ fn main() -> Result<()> {
         page: 50,
         prefix: "plain".to_owned(),
         twice: false,
+        shelf: false,
         more: None,
         catalog: Vec::new(),
         added: Mutex::default(),
@@ -92,6 +94,7 @@ fn main() -> Result<()> {
                 server.catalog.retain(|tool| tool["server"] == only.as_str());
             }
             "--twice" => server.twice = true,
+            "--shelf" => server.shelf = true,
             "--endless" => server.more = Some(More::Endless),
             "--circle" => server.more = Some(More::Circle),
             "--names" => {
@@ -133,11 +136,40 @@ impl Server {
     fn take(&self, message: &Value) {
         let params = &message["params"];
         let outcome = match message["method"].as_str() {
-            Some("initialize") => Ok(json!({
-                "protocolVersion": params["protocolVersion"],
-                "capabilities": {"tools": {"listChanged": true}, "logging": {}},
-                "serverInfo": {"name": "fake", "version": "1"},
-            })),
+            Some("initialize") => {
+                let mut capabilities = json!({"tools": {"listChanged": true}, "logging": {}});
+                if self.shelf {
+                    capabilities["prompts"] = json!({"listChanged": true});
+                    capabilities["resources"] = json!({"listChanged": true, "subscribe": true});
+                }
+                Ok(json!({
+                    "protocolVersion": params["protocolVersion"],
+                    "capabilities": capabilities,
+                    "serverInfo": {"name": "fake", "version": "1"},
+                }))
+            }
+            Some("resources/templates/list") if self.shelf => {
+                let template = json!({"name": "any", "uriTemplate": "fake://any/{id}"});
+                Ok(json!({"resourceTemplates": [template]}))
+            }
+            Some(method @ ("prompts/list" | "resources/list")) if self.shelf => {
+                let added = self.added.lock().expect("no panic");
+                let names: Vec<&str> =
+                    std::iter::once("greet").chain(added.iter().map(String::as_str)).collect();
+                let prompt = |name: &&str| json!({"name": name});
+                let resource = |name: &&str| json!({"name": name, "uri": format!("fake://{name}")});
+                Ok(match method {
+                    "prompts/list" => {
+                        json!({"prompts": names.iter().map(prompt).collect::<Vec<_>>()})
+                    }
+                    _ => json!({"resources": names.iter().map(resource).collect::<Vec<_>>()}),
+                })
+            }
+            Some("prompts/get") if self.shelf => Ok(json!({"messages": [{"role": "user",
+                "content": {"type": "text", "text": format!("{} says {}", self.prefix, params["name"])}}]})),
+            Some("resources/read") if self.shelf => Ok(json!({"contents": [
+                {"uri": params["uri"], "text": format!("{} keeps {}", self.prefix, params["uri"])}]})),
+            Some("resources/subscribe" | "resources/unsubscribe") if self.shelf => Ok(json!({})),
             Some("ping") => Ok(json!({})),
             Some("logging/setLevel") => {
                 let level = params["level"].as_str().unwrap_or_default();
@@ -331,6 +363,11 @@ impl Server {
                 let name = arguments["text"].as_str().unwrap_or("added").to_owned();
                 self.added.lock().expect("no panic").push(name);
                 notify("notifications/tools/list_changed", json!({}));
+                if self.shelf {
+                    notify("notifications/prompts/list_changed", json!({}));
+                    notify("notifications/resources/list_changed", json!({}));
+                    notify("notifications/resources/updated", json!({"uri": "fake://greet"}));
+                }
                 text("added".to_owned())
             }
             "count_up" => {

@@ -19,8 +19,9 @@ use crate::error::{Error, ErrorKind, Result};
 /// server, either `command`, `args`, `env`, `cwd`, or `url`, `headers`, `type`; `disabled` leaves an
 /// entry out. `${NAME}`, `${NAME:-fallback}` and `${env:NAME}` stand for environment variables,
 /// `${userHome}` and `${workspaceFolder}` for folders. Comments and a comma after the last entry are
-/// fine. Of what single clients have of their own, `serverUrl` and `httpUrl` are read as `url`, and
-/// `includeTools`, `excludeTools` and `disabledTools` hold here, too; other keys are passed over.
+/// fine. Of what single clients have of their own, `envFile` is read, `serverUrl` and `httpUrl` are
+/// taken for `url`, and `includeTools`, `excludeTools` and `disabledTools` hold here, too; other keys
+/// are passed over.
 /// What only the gateway knows stands in a section `toolrack` ([`Settings`]), where an unknown key is
 /// an error.
 ///
@@ -289,7 +290,7 @@ fn server(
         (None | Some("stdio"), Some(command), None) => Target::Stdio {
             command,
             args: entry.strings("args", lookup)?.unwrap_or_default(),
-            env: entry.string_map("env", lookup)?,
+            env: environment(entry, lookup)?,
             cwd: entry.string("cwd", lookup)?.map(PathBuf::from),
         },
         (None | Some("http" | "streamable-http" | "streamableHttp"), None, Some(url)) => {
@@ -327,6 +328,27 @@ fn server(
         settings,
         variables: Variables(seen.take()),
     })
+}
+
+/// The variables in the file `envFile`, and those in `env`, which go before them.
+fn environment(entry: &Section<'_>, lookup: Lookup<'_>) -> Result<BTreeMap<String, String>> {
+    let mut all = BTreeMap::new();
+    if let Some(path) = entry.string("envFile", lookup)? {
+        for line in text(Path::new(&path))?.lines() {
+            let line = line.trim();
+            let line = line.strip_prefix("export ").unwrap_or(line);
+            let Some((name, value)) = line.split_once('=').filter(|_| !line.starts_with('#'))
+            else {
+                continue;
+            };
+            let value = value.trim();
+            let quoted = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
+            let value = quoted('"').or_else(|| quoted('\'')).unwrap_or(value);
+            all.insert(name.trim().to_owned(), value.to_owned());
+        }
+    }
+    all.extend(entry.string_map("env", lookup)?);
+    Ok(all)
 }
 
 pub(super) fn format(message: String) -> Error {

@@ -93,6 +93,24 @@ fn the_folder_of_the_work_is_the_one_around_the_editors_own() {
 }
 
 #[test]
+fn variables_may_stand_in_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(".env");
+    let lines = "# keys\nA=1\nexport B = \"two words\"\n\nC='x=y'\nD=\nnothing\n";
+    std::fs::write(&file, lines).unwrap();
+    let config = |file: &str| {
+        let text = r#"{"servers": {"a": {"command": "x", "envFile": "FILE", "env": {"A": "2"}}}}"#;
+        parse(&text.replace("FILE", file))
+    };
+    let config_of = config(file.to_str().unwrap()).unwrap();
+    let Target::Stdio { env, .. } = &config_of.servers[0].target else { panic!() };
+    let env: Vec<(&str, &str)> = env.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    assert_eq!(env, [("A", "2"), ("B", "two words"), ("C", "x=y"), ("D", "")]);
+    let error = config("/no/such/file").unwrap_err().to_string();
+    assert_eq!(error, "cannot read /no/such/file: give a readable file");
+}
+
+#[test]
 fn our_own_section_is_read() {
     let config = parse(
         r#"{

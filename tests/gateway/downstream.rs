@@ -216,6 +216,13 @@ async fn a_silent_call_ends_at_its_time_limit() {
     let result = rig.call("f__hang", json!({})).await;
     assert_eq!(result.is_error, Some(true));
     assert!(text(&result).starts_with("server 'f' gave no sign for 0.3 seconds"));
+    // And the server is told to stop.
+    let cancelled = async {
+        while rig.text("f__cancelled", json!({})).await == "[]" {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), cancelled).await.expect("it was told");
     rig.close().await;
 }
 
@@ -246,6 +253,103 @@ async fn the_level_of_logging_reaches_the_server_and_holds_for_what_comes_back()
     rig.call("f__echo", json!({})).await;
     let heard = rig.client.service().heard();
     assert!(!heard.iter().any(|heard| matches!(heard, Heard::Log(_))), "{heard:?}");
+    rig.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_client_cannot_answer_is_refused_to_the_server() {
+    let options = Options::default();
+    let rig = Rig::with(&[("f", &[])], json!({}), &options, Listener::unable()).await.ready().await;
+    rig.tools().await;
+    for method in ["roots/list", "elicitation/create", "sampling/createMessage"] {
+        let said = rig.text("f__ask", json!({"text": method})).await;
+        assert!(said.contains("the client cannot"), "{method}: {said}");
+    }
+    rig.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn prompts_and_resources_are_of_their_servers() {
+    let servers: &[(&str, &[&str])] =
+        &[("a", &["--shelf", "--prefix", "alpha"]), ("b", &["--shelf", "--prefix", "beta"])];
+    let rig = Rig::new(servers, json!({"limit": 60, "whole": 60})).await.ready().await;
+    rig.hears(|heard| heard.contains(&Heard::PromptsChanged)).await;
+    let listed = async {
+        while rig.client.list_all_prompts().await.unwrap().len() < 2
+            || rig.client.list_all_resources().await.unwrap().len() < 2
+        {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), listed).await.expect("both list theirs");
+    rig.tools().await;
+    for (server, prefix) in [("a", "alpha"), ("b", "beta")] {
+        let prompt = rmcp::model::GetPromptRequestParams::new(format!("{server}__greet"));
+        let prompt = serde_json::to_string(&rig.client.get_prompt(prompt).await.unwrap()).unwrap();
+        assert!(prompt.contains(&format!("{prefix} says")), "{prompt}");
+        for uri in ["fake://greet", "fake://any/7"] {
+            let shown = format!("{server}+{uri}");
+            let params = rmcp::model::ReadResourceRequestParams::new(shown.clone());
+            let read = rig.client.read_resource(params).await.unwrap();
+            let read = serde_json::to_string(&read).unwrap();
+            assert!(read.contains(&format!("{prefix} keeps")) && read.contains(&shown), "{read}");
+        }
+    }
+    let templates = rig.client.list_all_resource_templates().await.unwrap();
+    let templates: Vec<&str> = templates.iter().map(|one| one.uri_template.as_str()).collect();
+    assert_eq!(templates, ["a+fake://any/{id}", "b+fake://any/{id}"]);
+
+    // Changes of one are announced, and an update under the address that the client knows.
+    let params = rmcp::model::SubscribeRequestParams::new("b+fake://greet");
+    rig.client.subscribe(params).await.unwrap();
+    let before = rig.client.service().heard().len();
+    for server in ["a", "b"] {
+        rig.call(&format!("{server}__add"), json!({"text": "more"})).await;
+    }
+    rig.hears(|heard| {
+        let heard = &heard[before..];
+        heard.contains(&Heard::PromptsChanged) && heard.contains(&Heard::ResourcesChanged)
+    })
+    .await;
+    rig.hears(|heard| heard.iter().any(|heard| matches!(heard, Heard::Updated(_)))).await;
+    let heard = rig.client.service().heard();
+    let updated = heard.iter().filter(|heard| matches!(heard, Heard::Updated(_)));
+    let updated: Vec<&Heard> = updated.collect();
+    assert_eq!(updated, [&Heard::Updated("b+fake://greet".to_owned())]);
+    rig.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_does_not_wait_for_the_slowest() {
+    let servers: &[(&str, &[&str])] = &[("good", &[]), ("slow", &["--start-after", "5000"])];
+    let began = std::time::Instant::now();
+    let rig = Rig::new(servers, json!({"limit": 60, "core": ["good/echo", "slow/echo"]})).await;
+    rig.until(|all| all[0].indexed > 0).await;
+    let tools = rig.tools().await;
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    assert!(tools.contains(&"good__echo".to_owned()), "{tools:?}");
+    assert!(!tools.contains(&"slow__echo".to_owned()), "{tools:?}");
+    // Core tools of the late one come in when it answers, and the client is told.
+    let rig = rig.ready().await;
+    rig.hears(|heard| heard.contains(&Heard::ToolsChanged)).await;
+    assert!(rig.tools().await.contains(&"slow__echo".to_owned()));
+    rig.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_beyond_all_measure_fails_its_call_alone() {
+    let rig = Rig::new(&[("f", &[]), ("g", &[])], json!({"timeouts": {"call": 5}}));
+    let rig = rig.await.ready().await;
+    rig.find("f__big").await;
+    rig.find("g__echo").await;
+    let (big, other) = tokio::join!(
+        rig.call("f__big", json!({"bytes": 70_000_000})),
+        rig.call("g__echo", json!({"text": "hi"})),
+    );
+    assert_eq!(big.is_error, Some(true));
+    assert!(text(&big).starts_with("server 'f' "), "{}", text(&big));
+    assert!(text(&other).contains("hi"));
+    assert_eq!(rig.text("f__big", json!({"bytes": 3})).await, "xxx");
     rig.close().await;
 }
 

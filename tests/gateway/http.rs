@@ -35,7 +35,11 @@ impl Site {
 
     pub(crate) async fn open_with(options: &Options, own: Value) -> Self {
         let gateway = Gateway::new(engine(), config(SERVERS, own), options).unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::open_at(gateway, "127.0.0.1:0".parse().unwrap()).await
+    }
+
+    async fn open_at(gateway: Gateway, address: SocketAddr) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let serving = gateway.clone();
         tokio::spawn(async move { serving.serve_http(listener).await });
@@ -357,6 +361,43 @@ async fn servers_may_be_reached_over_http() {
     let inner = json!({"name": "a__echo", "arguments": {"text": "東京"}});
     let said = rig.text("far__call_tool", inner).await;
     assert!(said.contains("東京"), "{said}");
+    rig.close().await;
+    site.gateway.close().await;
+}
+
+/// A server over HTTP that forgets its sessions, then goes away and comes back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_over_http_that_was_away_is_called_again() {
+    let open = |own| Gateway::new(engine(), config(SERVERS, own), &Options::default()).unwrap();
+    let site = Site::open_at(open(json!({"idle": 1})), "127.0.0.1:0".parse().unwrap()).await;
+    let address = site.address;
+    let text_of = json!({
+        "mcpServers": {"far": {"url": site.url()}},
+        "toolrack": {"timeouts": {"list": 2}, "restart": {"first": 0.2, "most": 1}},
+    });
+    let config_of = Config::parse(&text_of.to_string(), "test.json").unwrap();
+    let rig = Rig::of(config_of, &Options::default(), Listener::named("test")).await.ready().await;
+    rig.find("far__find_tool").await;
+    let search = json!({"names": ["a__echo"]});
+    let works = async || {
+        let asked = async {
+            while !rig.text("far__find_tool", search.clone()).await.contains("a__echo") {
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(30), asked).await.expect("it works");
+    };
+    works().await;
+    // The far session is closed while nobody uses it.
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    works().await;
+
+    site.gateway.close().await;
+    let away = rig.call("far__find_tool", search.clone()).await;
+    assert_eq!(away.is_error, Some(true));
+    assert!(text(&away).starts_with("server 'far' "), "{}", text(&away));
+    let site = Site::open_at(open(json!({})), address).await;
+    works().await;
     rig.close().await;
     site.gateway.close().await;
 }

@@ -8,8 +8,8 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig,
     CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitResult,
     ElicitationAction, ElicitationCapability, Implementation, JsonObject, ListRootsResult,
-    LoggingMessageNotificationParam, ProgressNotificationParam, ProtocolVersion, Root,
-    RootsCapabilities, SamplingCapability, SamplingMessage,
+    LoggingMessageNotificationParam, ProgressNotificationParam, ProtocolVersion,
+    ResourceUpdatedNotificationParam, Root, RootsCapabilities, SamplingCapability, SamplingMessage,
 };
 use rmcp::service::{NotificationContext, Peer, RequestContext, RunningService, serve_client};
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -52,18 +52,28 @@ pub(crate) enum Heard {
     Progress(f64),
     Log(Option<String>),
     ToolsChanged,
+    ResourcesChanged,
+    PromptsChanged,
+    Updated(String),
 }
 
 /// A client that notes what it hears and answers what it is asked.
 #[derive(Clone)]
 pub(crate) struct Listener {
     name: &'static str,
+    /// Whether it says that it can answer questions.
+    able: bool,
     pub(crate) heard: Arc<Mutex<Vec<Heard>>>,
 }
 
 impl Listener {
     pub(crate) fn named(name: &'static str) -> Self {
-        Self { name, heard: Arc::default() }
+        Self { name, able: true, heard: Arc::default() }
+    }
+
+    /// A client that answers nothing.
+    pub(crate) fn unable() -> Self {
+        Self { able: false, ..Self::named("test") }
     }
 
     pub(crate) fn heard(&self) -> Vec<Heard> {
@@ -78,9 +88,11 @@ impl Listener {
 impl ClientHandler for Listener {
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
-        capabilities.roots = Some(RootsCapabilities::default());
-        capabilities.sampling = Some(SamplingCapability::default());
-        capabilities.elicitation = Some(ElicitationCapability::new());
+        if self.able {
+            capabilities.roots = Some(RootsCapabilities::default());
+            capabilities.sampling = Some(SamplingCapability::default());
+            capabilities.elicitation = Some(ElicitationCapability::new());
+        }
         ClientConfig::new(capabilities, Implementation::new(self.name, "1"))
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
@@ -103,6 +115,22 @@ impl ClientHandler for Listener {
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.note(Heard::ToolsChanged);
+    }
+
+    async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.note(Heard::ResourcesChanged);
+    }
+
+    async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.note(Heard::PromptsChanged);
+    }
+
+    async fn on_resource_updated(
+        &self,
+        params: ResourceUpdatedNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
+        self.note(Heard::Updated(params.uri));
     }
 
     async fn list_roots(
@@ -171,6 +199,17 @@ impl Rig {
     pub(crate) async fn ready(self) -> Self {
         self.until(|all| all.iter().all(|status| status.indexed > 0)).await;
         self
+    }
+
+    /// Waits until the client has heard something.
+    pub(crate) async fn hears(&self, holds: impl Fn(&[Heard]) -> bool) {
+        let wait = async {
+            while !holds(&self.client.service().heard()) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let waited = tokio::time::timeout(PATIENCE, wait).await;
+        assert!(waited.is_ok(), "it never heard it: {:?}", self.client.service().heard());
     }
 
     pub(crate) async fn until(&self, holds: impl Fn(&[UpstreamStatus]) -> bool) {

@@ -35,6 +35,8 @@ use super::sessions::Sessions;
 use flight::Flight;
 use secrets::Secrets;
 
+/// The largest message that is taken from a server.
+const MAX_MESSAGE: usize = 64 * 1024 * 1024;
 /// How long a failed request waits to learn how its server ended.
 const LAST_WORDS: Duration = Duration::from_millis(1500);
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader, ReadBuf};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
+use super::MAX_MESSAGE;
 use super::secrets::Secrets;
 
 /// How long a server may take to leave after its input closed, and again after it was told to.
@@ -187,6 +188,8 @@ pub(super) struct Watched {
     server: String,
     stdout: ChildStdout,
     line: Line,
+    /// Bytes of the line so far.
+    length: usize,
     reported: usize,
     secrets: Secrets,
 }
@@ -199,7 +202,7 @@ enum Line {
 
 impl Watched {
     fn new(server: String, stdout: ChildStdout, secrets: Secrets) -> Self {
-        Self { server, stdout, line: Line::Start, reported: 0, secrets }
+        Self { server, stdout, line: Line::Start, length: 0, reported: 0, secrets }
     }
 
     fn look(&mut self, bytes: &[u8]) {
@@ -220,7 +223,14 @@ impl Watched {
                 let room = MAX_LINE.saturating_sub(text.len());
                 text.extend_from_slice(&part[..part.len().min(room)]);
             }
+            let before = self.length;
+            self.length += part.len();
+            if before <= MAX_MESSAGE && self.length > MAX_MESSAGE {
+                let most = MAX_MESSAGE >> 20;
+                tracing::error!(server = %self.server, "its message of more than {most} MB is dropped");
+            }
             let Some(end) = end else { return };
+            self.length = 0;
             if let Line::Garbage(text) = std::mem::replace(&mut self.line, Line::Start) {
                 self.report(&text);
             }

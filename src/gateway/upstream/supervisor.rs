@@ -22,13 +22,11 @@ use super::flight::Flight;
 use super::handler::Handler;
 use super::process::Process;
 use super::tap::Tap;
-use super::{Kind, Link, Shelf, Upstream, UpstreamState, listing, now};
+use super::{Kind, Link, MAX_MESSAGE, Shelf, Upstream, UpstreamState, listing, now};
 use crate::gateway::config::Target;
 use crate::gateway::indexer::Answer;
 use crate::gateway::settings::Restart;
 
-/// The largest message that is taken from a server.
-const MAX_MESSAGE: usize = 64 * 1024 * 1024;
 /// Least time between two listings, however often a change is announced: 1,000 announcements in 10
 /// seconds make at most 15 listings.
 const LISTING_PAUSE: Duration = Duration::from_millis(750);
@@ -57,6 +55,8 @@ pub(crate) async fn supervise(upstream: Arc<Upstream>, end: CancellationToken) {
         if end.is_cancelled() {
             break;
         }
+        // Who comes back may be another release.
+        lifecycle = Lifecycle::Handshake;
         if began.elapsed() > upstream.config.settings.restart.most {
             backoff.reset();
         }
