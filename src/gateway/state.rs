@@ -1,6 +1,6 @@
 //! Sessions that outlive the process, in one file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,6 +33,26 @@ struct Stored {
     #[serde(default)]
     pins: BTreeMap<ToolId, String>,
     sessions: BTreeMap<String, Entry>,
+    /// Sessions that ended and may still be in the file.
+    #[serde(skip)]
+    ended: BTreeSet<String>,
+}
+
+impl Stored {
+    /// Takes in what another process wrote to the same file: the windows of an editor each start a
+    /// gateway of their own.
+    fn join(&mut self, other: Self) {
+        for (key, entry) in other.sessions {
+            let own = self.sessions.get(&key);
+            if !self.ended.contains(&key) && own.is_none_or(|own| own.used < entry.used) {
+                self.sessions.insert(key, entry);
+            }
+        }
+        for (tool, hash) in other.pins {
+            self.pins.entry(tool).or_insert(hash);
+        }
+        self.ended.clear();
+    }
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -161,8 +181,13 @@ impl StateFile {
 
     /// Writes a file beside and puts it in place, so that there is a whole one at any time.
     fn write(&self) -> Result<()> {
+        let there = std::fs::read(&self.path).ok();
+        let there = there.and_then(|bytes| serde_json::from_slice::<Stored>(&bytes).ok());
         let bytes = {
             let mut stored = self.lock();
+            if let Some(other) = there.filter(|other| other.format == FORMAT) {
+                stored.join(other);
+            }
             let oldest = now().saturating_sub(MAX_AGE);
             stored.sessions.retain(|_, entry| entry.used >= oldest);
             if stored.sessions.len() > MAX_SESSIONS {
@@ -178,7 +203,7 @@ impl StateFile {
             Error::new(ErrorKind::Io, text).with_source(error)
         };
         let bytes = bytes.map_err(|error| failed(error.into()))?;
-        let beside = self.path.with_extension("tmp");
+        let beside = self.path.with_extension(format!("{}.tmp", std::process::id()));
         write_private(&beside, &bytes).map_err(failed)?;
         std::fs::rename(&beside, &self.path).map_err(failed)
     }
@@ -215,7 +240,10 @@ impl SessionStore for StateFile {
     }
 
     async fn delete(&self, id: &str) -> Result<(), SessionStoreError> {
-        self.lock().sessions.remove(id);
+        let mut stored = self.lock();
+        stored.sessions.remove(id);
+        stored.ended.insert(id.to_owned());
+        drop(stored);
         self.changed.notify_one();
         Ok(())
     }

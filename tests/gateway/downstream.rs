@@ -381,3 +381,31 @@ async fn a_working_set_outlives_the_process() {
     assert!(!rig.tools().await.contains(&"b__beta_9".to_owned()));
     rig.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_gateways_may_keep_their_sessions_in_one_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = Options::default();
+    options.state = Some(folder.path().join("state.json"));
+    let open = async |name| {
+        Rig::with(SERVERS, json!({}), &options, Listener::named(name)).await.ready().await
+    };
+    let (one, two) = (open("one").await, open("two").await);
+    one.find("b__beta_1").await;
+    two.find("b__beta_2").await;
+    one.close().await;
+    two.close().await;
+    for (name, own, others) in
+        [("one", "b__beta_1", "b__beta_2"), ("two", "b__beta_2", "b__beta_1")]
+    {
+        let rig = open(name).await;
+        let tools = rig.tools().await;
+        assert!(
+            tools.contains(&own.to_owned()) && !tools.contains(&others.to_owned()),
+            "{tools:?}"
+        );
+        rig.close().await;
+    }
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}
