@@ -8,7 +8,7 @@ use rmcp::model::{
     ClientResult, LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken,
     ServerRequest,
 };
-use tokio::sync::{RwLock, RwLockReadGuard, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// Progress of requests that are not entered yet: the answer may be faster than the entry.
@@ -36,8 +36,6 @@ pub(crate) struct Question {
 #[derive(Default)]
 pub(super) struct Flight {
     open: Mutex<Open>,
-    /// Shared by requests that are sent and not entered yet.
-    entering: RwLock<()>,
 }
 
 #[derive(Default)]
@@ -54,16 +52,6 @@ struct Entry {
 }
 
 impl Flight {
-    /// To be held from before a request is sent until it is entered.
-    pub(super) async fn entering(&self) -> RwLockReadGuard<'_, ()> {
-        self.entering.read().await
-    }
-
-    /// Waits until all requests that were sent are entered: a server may ask about one at once.
-    pub(super) async fn entered(&self) {
-        drop(self.entering.write().await);
-    }
-
     /// Enters a request of `session`, to which what is said goes through `asides`.
     pub(super) fn enter(
         &self,

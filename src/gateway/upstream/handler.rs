@@ -29,7 +29,6 @@ impl Handler {
     ) -> Result<ClientResult, ErrorData> {
         let (answer, answered) = oneshot::channel();
         let question = Question { request, withdrawn: context.ct.clone(), answer };
-        self.flight.entered().await;
         match self.flight.say(Aside::Ask(Box::new(question))) {
             None => {}
             Some(Aside::Ask(question)) => match self.upstream.sessions.only() {
@@ -109,7 +108,6 @@ impl ClientHandler for Handler {
             Some(logger) => format!("{server}/{logger}"),
             None => server.clone(),
         });
-        self.flight.entered().await;
         if let Some(Aside::Log(params)) = self.flight.say(Aside::Log(params))
             && let Some(session) = self.upstream.sessions.only()
         {

@@ -348,13 +348,11 @@ impl Upstream {
         let patience = self.config.settings.timeouts.call;
         let options =
             PeerRequestOptions::with_timeout(patience).reset_timeout_on_progress().with_meta(meta);
-        let entering = link.flight.entering().await;
         let Ok(handle) = link.peer.send_request_with_option(request, options).await else {
             return Err(self.down());
         };
         let (id, token) = (handle.id.clone(), handle.progress_token.clone());
         link.flight.enter(token.clone(), errand.session, errand.asides.clone());
-        drop(entering);
         let _leave = Leave { flight: &link.flight, token: &token };
         tokio::select! {
             result = handle.await_response() => match result {
