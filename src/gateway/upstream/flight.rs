@@ -41,6 +41,8 @@ pub(super) struct Flight {
 #[derive(Default)]
 struct Open {
     requests: HashMap<ProgressToken, Entry>,
+    /// Requests on their way out: what the upstream asks may be faster than the news of their token.
+    leaving: HashMap<u64, Entry>,
     early: VecDeque<ProgressNotificationParam>,
     count: u64,
 }
@@ -52,30 +54,19 @@ struct Entry {
 }
 
 impl Flight {
-    /// Enters a request of `session`, to which what is said goes through `asides`.
-    pub(super) fn enter(
-        &self,
-        token: ProgressToken,
-        session: u64,
-        asides: mpsc::UnboundedSender<Aside>,
-    ) {
+    /// Enters a request of `session` that is about to be made, to which what is said goes through
+    /// `asides`. It is open until the entry is dropped.
+    pub(super) fn enter(&self, session: u64, asides: mpsc::UnboundedSender<Aside>) -> Entered<'_> {
         let mut open = self.open();
-        while let Some(place) = open.early.iter().position(|early| early.progress_token == token) {
-            if let Some(early) = open.early.remove(place) {
-                let _ = asides.send(Aside::Progress(early));
-            }
-        }
         open.count += 1;
         let order = open.count;
-        open.requests.insert(token, Entry { session, order, asides });
-    }
-
-    pub(super) fn leave(&self, token: &ProgressToken) {
-        self.open().requests.remove(token);
+        open.leaving.insert(order, Entry { session, order, asides });
+        Entered { flight: self, order, token: None }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.open().requests.len()
+        let open = self.open();
+        open.requests.len() + open.leaving.len()
     }
 
     pub(super) fn progress(&self, progress: ProgressNotificationParam) {
@@ -99,10 +90,11 @@ impl Flight {
     /// has requests here there is no doubt whose it is; with several it must reach none of them.
     pub(super) fn say(&self, aside: Aside) -> Option<Aside> {
         let open = self.open();
-        let Some(newest) = open.requests.values().max_by_key(|entry| entry.order) else {
+        let entries = || open.requests.values().chain(open.leaving.values());
+        let Some(newest) = entries().max_by_key(|entry| entry.order) else {
             return Some(aside);
         };
-        if open.requests.values().any(|entry| entry.session != newest.session) {
+        if entries().any(|entry| entry.session != newest.session) {
             return Some(aside);
         }
         newest.asides.send(aside).err().map(|lost| lost.0)
@@ -110,5 +102,67 @@ impl Flight {
 
     fn open(&self) -> std::sync::MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An open request.
+pub(super) struct Entered<'a> {
+    flight: &'a Flight,
+    order: u64,
+    token: Option<ProgressToken>,
+}
+
+impl Entered<'_> {
+    /// Notes that the request was made, with `token` for its progress.
+    pub(super) fn made(&mut self, token: ProgressToken) {
+        let mut open = self.flight.open();
+        let Some(entry) = open.leaving.remove(&self.order) else { return };
+        while let Some(place) = open.early.iter().position(|early| early.progress_token == token) {
+            if let Some(early) = open.early.remove(place) {
+                let _ = entry.asides.send(Aside::Progress(early));
+            }
+        }
+        open.requests.insert(token.clone(), entry);
+        self.token = Some(token);
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        let mut open = self.flight.open();
+        match &self.token {
+            Some(token) => open.requests.remove(token),
+            None => open.leaving.remove(&self.order),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question() -> Aside {
+        let (answer, _) = oneshot::channel();
+        let request = ServerRequest::ListRootsRequest(Default::default());
+        Aside::Ask(Box::new(Question { request, withdrawn: CancellationToken::new(), answer }))
+    }
+
+    #[test]
+    fn a_question_before_the_request_has_a_token_finds_its_client() {
+        let flight = Flight::default();
+        assert!(flight.say(question()).is_some(), "nobody is there");
+        let (asides, mut heard) = mpsc::unbounded_channel();
+        let mut one = flight.enter(1, asides.clone());
+        assert!(flight.say(question()).is_none() && heard.try_recv().is_ok());
+        assert_eq!(flight.len(), 1);
+        one.made(ProgressToken(rmcp::model::NumberOrString::Number(7)));
+        assert!(flight.say(question()).is_none() && heard.try_recv().is_ok());
+        // With a request of another client on its way there is doubt.
+        let two = flight.enter(2, asides);
+        assert!(flight.say(question()).is_some());
+        drop(two);
+        assert!(flight.say(question()).is_none());
+        drop(one);
+        assert_eq!(flight.len(), 0);
     }
 }

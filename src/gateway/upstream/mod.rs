@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest,
-    ClientResult, ProgressToken, Prompt, RequestMetaObject, Resource, ResourceTemplate,
+    ClientResult, Prompt, RequestMetaObject, Resource, ResourceTemplate,
     ServerRequest, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
@@ -348,12 +348,12 @@ impl Upstream {
         let patience = self.config.settings.timeouts.call;
         let options =
             PeerRequestOptions::with_timeout(patience).reset_timeout_on_progress().with_meta(meta);
+        let mut entered = link.flight.enter(errand.session, errand.asides.clone());
         let Ok(handle) = link.peer.send_request_with_option(request, options).await else {
             return Err(self.down());
         };
-        let (id, token) = (handle.id.clone(), handle.progress_token.clone());
-        link.flight.enter(token.clone(), errand.session, errand.asides.clone());
-        let _leave = Leave { flight: &link.flight, token: &token };
+        entered.made(handle.progress_token.clone());
+        let id = handle.id.clone();
         tokio::select! {
             result = handle.await_response() => match result {
                 Ok(result) => Ok(result),
@@ -404,18 +404,6 @@ impl Upstream {
 impl fmt::Debug for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Upstream").field("status", &self.status()).finish_non_exhaustive()
-    }
-}
-
-/// Takes a request out of the open ones however it ends.
-struct Leave<'a> {
-    flight: &'a Flight,
-    token: &'a ProgressToken,
-}
-
-impl Drop for Leave<'_> {
-    fn drop(&mut self) {
-        self.flight.leave(self.token);
     }
 }
 
