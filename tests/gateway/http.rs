@@ -259,37 +259,6 @@ async fn figures_and_state_are_served() {
     site.gateway.close().await;
 }
 
-/// What is beside the tools has the same door.
-#[tokio::test(flavor = "multi_thread")]
-async fn figures_are_for_those_who_may_come_in() {
-    let folder = tempfile::tempdir().unwrap();
-    let site = Site::open(&tokens(folder.path())).await;
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/metrics", listener.local_addr().unwrap());
-    let serving = site.gateway.clone();
-    tokio::spawn(async move { serving.serve_metrics(listener).await });
-    let bob = ("authorization", "Bearer bob-0123456789abcdef");
-    for (headers, expected) in [
-        (vec![], 401),
-        (vec![("authorization", "Bearer bob")], 401),
-        (vec![bob, ("host", "evil.example")], 403),
-        (vec![bob], 200),
-    ] {
-        let url = url.clone();
-        let asked = tokio::task::spawn_blocking(move || {
-            let agent: ureq::Agent =
-                ureq::Agent::config_builder().http_status_as_error(false).build().into();
-            let mut request = agent.get(&url);
-            for (name, value) in headers {
-                request = request.header(name, value);
-            }
-            request.call().unwrap().status().as_u16()
-        });
-        assert_eq!(asked.await.unwrap(), expected);
-    }
-    site.gateway.close().await;
-}
-
 /// A server behind HTTP: another gateway, which wants a token.
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_may_be_reached_over_http() {
@@ -380,6 +349,37 @@ async fn nothing_listens_beyond_this_machine_without_tokens() {
     options.http = Some("0.0.0.0:0".parse().unwrap());
     let error = toolrack::gateway::serve(config(&[], json!({})), options).await.unwrap_err();
     insta::assert_snapshot!(error, @"the gateway would listen at 0.0.0.0:0, beyond this machine, without authentication: give a file of tokens or listen at 127.0.0.1");
+}
+
+/// What is beside the tools has the same door.
+#[tokio::test(flavor = "multi_thread")]
+async fn figures_are_for_those_who_may_come_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = Site::open(&tokens(folder.path())).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/metrics", listener.local_addr().unwrap());
+    let serving = site.gateway.clone();
+    tokio::spawn(async move { serving.serve_metrics(listener).await });
+    let bob = ("authorization", "Bearer bob-0123456789abcdef");
+    for (headers, expected) in [
+        (vec![], 401),
+        (vec![("authorization", "Bearer bob")], 401),
+        (vec![bob, ("host", "evil.example")], 403),
+        (vec![bob], 200),
+    ] {
+        let url = url.clone();
+        let asked = tokio::task::spawn_blocking(move || {
+            let agent: ureq::Agent =
+                ureq::Agent::config_builder().http_status_as_error(false).build().into();
+            let mut request = agent.get(&url);
+            for (name, value) in headers {
+                request = request.header(name, value);
+            }
+            request.call().unwrap().status().as_u16()
+        });
+        assert_eq!(asked.await.unwrap(), expected);
+    }
+    site.gateway.close().await;
 }
 
 #[test]
