@@ -32,7 +32,7 @@ async fn the_list_begins_with_the_core_and_grows_by_what_is_found() {
     let reply = rig.call("find_tool", json!({"intent": "the tool beta_7"})).await;
     assert!(text(&reply).contains("b__beta_7"), "{}", text(&reply));
     assert!(reply.structured_content.unwrap()["loaded"].as_array().unwrap().len() <= 20);
-    assert_eq!(rig.client.service().heard(), [Heard::ToolsChanged]);
+    rig.hears(|heard| heard == [Heard::ToolsChanged]).await;
 
     let grown = rig.tools().await;
     assert_eq!(grown[..3], tools);

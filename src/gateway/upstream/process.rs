@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader, ReadBuf};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinHandle;
 
 use super::MAX_MESSAGE;
 use super::secrets::Secrets;
@@ -30,6 +31,8 @@ pub(super) struct Process {
     id: Option<u32>,
     /// The last words on standard error, which often say why a server left.
     last_words: Arc<Mutex<String>>,
+    /// Reads standard error.
+    listener: Option<JoinHandle<()>>,
 }
 
 /// The streams of a new process.
@@ -66,13 +69,13 @@ impl Process {
         let stdin = child.stdin.take().ok_or_else(missing)?;
         let stdout = child.stdout.take().ok_or_else(missing)?;
         let last_words = Arc::new(Mutex::new(String::new()));
-        if let Some(stderr) = child.stderr.take() {
+        let listener = child.stderr.take().map(|stderr| {
             let words = Arc::clone(&last_words);
-            tokio::spawn(log_lines(server.to_owned(), stderr, words, secrets.clone()));
-        }
+            tokio::spawn(log_lines(server.to_owned(), stderr, words, secrets.clone()))
+        });
         let id = child.id();
         let stdout = Watched::new(server.to_owned(), stdout, secrets.clone());
-        Ok((Self { child, id, last_words }, Streams { stdin, stdout }))
+        Ok((Self { child, id, last_words, listener }, Streams { stdin, stdout }))
     }
 
     pub(super) fn id(&self) -> Option<u32> {
@@ -94,6 +97,10 @@ impl Process {
             status = self.child.wait().await.ok();
         }
         self.id = None;
+        if let Some(listener) = self.listener.take() {
+            // What it said last may not be read yet; a stranger may hold the stream open.
+            let _ = tokio::time::timeout(MOMENT, listener).await;
+        }
         let words = self.last_words.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let how = status.map_or_else(|| "it ended".to_owned(), describe);
         if words.is_empty() { how } else { format!("{how}; its last words were: {words}") }
