@@ -16,8 +16,8 @@ use std::time::{Duration, SystemTime};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest,
-    ClientResult, Prompt, RequestMetaObject, Resource, ResourceTemplate,
-    ServerRequest, ServerResult,
+    ClientResult, Prompt, RequestMetaObject, Resource, ResourceTemplate, ServerRequest,
+    ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 use rmcp::{ErrorData, RoleClient};
