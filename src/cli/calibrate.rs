@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use anyhow::bail;
 use toolrack::eval::{Dataset, halves};
 use toolrack::{Calibration, Engine, Fit, Fitted, LabelledQuery};
 
 use super::Outcome;
 use super::eval::write;
 use super::meaning::Calibrate;
-use super::output::Output;
+use super::output::{Bar, Output};
+use super::tune::refuse_other_halves;
 
 pub(crate) fn run(command: Calibrate, output: &mut Output) -> anyhow::Result<Outcome> {
     let set = Dataset::read(&command.dataset)?;
@@ -19,16 +19,12 @@ pub(crate) fn run(command: Calibrate, output: &mut Output) -> anyhow::Result<Out
         fingerprint: set.fingerprint().to_owned(),
         seed: command.seed,
     };
-    // Thresholds and weights of one file have to be measurable on the same unseen half.
-    if let Some(before) = config.fitted.as_ref().filter(|before| **before != fitted) {
-        bail!(
-            "the settings were fitted on {} with seed {} before: calibrate on that, or begin with a \
-             configuration without [fitted]",
-            before.dataset,
-            before.seed
-        );
-    }
-    let engine = config.builder(set.catalog().clone())?.build()?;
+    refuse_other_halves(&config, &fitted)?;
+    let mut bar = Bar::new();
+    let engine = config
+        .builder(set.catalog().clone())?
+        .on_progress(move |p| bar.step("embedding tools", p.done, p.total))
+        .build()?;
     let (fit, report) = halves(&set, command.seed);
     let mut calibration = Calibration::default().keep(command.keep).admit(command.admit);
     calibration.add(&engine, &labelled(&fit, &engine))?;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use toolrack::eval::{
-    Dataset, EngineSettings, Estimate, Report, RunMeta, System, check, evaluate, halves, rank,
-    read_run, write_qrels, write_run, write_trec_run,
+    Dataset, Difference, EngineSettings, Estimate, Report, RunMeta, System, check, evaluate, halves,
+    rank_with, read_run, write_qrels, write_run, write_trec_run,
 };
 use toolrack::{Config, Fitted};
 
@@ -14,12 +14,14 @@ use super::meaning::{Data, Eval, SystemSpec};
 use super::output::{Bar, Output, Table};
 
 pub(crate) fn run(eval: Eval, output: &mut Output) -> anyhow::Result<Outcome> {
+    // Nobody should wait for figures to hear that there is nothing to hold them to.
+    let recorded = eval.check.as_ref().map(Report::read).transpose()?;
     let fitted = fitted(&eval.systems);
     let datasets = read(&eval.data, &fitted, eval.held_out)?;
     let systems = eval
         .systems
         .iter()
-        .map(|spec| open(spec, &datasets))
+        .map(|spec| open(spec, &datasets, output))
         .collect::<anyhow::Result<Vec<_>>>()?;
     write_files(&eval, &datasets, &systems)?;
     let mut bar = Bar::new();
@@ -44,10 +46,7 @@ pub(crate) fn run(eval: Eval, output: &mut Output) -> anyhow::Result<Outcome> {
     if let Some(path) = &eval.record {
         write(path, &(serde_json::to_string_pretty(&report.record())? + "\n"))?;
     }
-    let drops = match &eval.check {
-        Some(path) => Some(check(&report, &Report::read(path)?)?),
-        None => None,
-    };
+    let drops = recorded.map(|recorded| check(&report, &recorded)).transpose()?;
     if output.json {
         output.json(&report)?;
     } else if eval.markdown {
@@ -87,12 +86,21 @@ pub(crate) fn read(data: &Data, fitted: &[Fitted], held_out: bool) -> anyhow::Re
     let mut datasets = Vec::new();
     for folder in &data.folders {
         let set = Dataset::read_with(folder, &data.options)?;
-        match fitted.iter().find(|fitted| fitted.fingerprint == set.fingerprint()) {
-            None => datasets.push(set),
-            Some(fitted) if held_out => datasets.push(halves(&set, fitted.seed).1),
-            Some(_) => bail!(
+        let fitted = fitted.iter().filter(|fitted| fitted.fingerprint == set.fingerprint());
+        let mut seeds: Vec<u64> = fitted.map(|fitted| fitted.seed).collect();
+        seeds.sort_unstable();
+        seeds.dedup();
+        match seeds[..] {
+            [] => datasets.push(set),
+            [seed] if held_out => datasets.push(halves(&set, seed).1),
+            [_] => bail!(
                 "the settings were fitted on {}: add --held-out to measure them on the other half, \
                  or leave the dataset out",
+                set.name()
+            ),
+            [..] => bail!(
+                "the settings were fitted on halves of {} by seeds {seeds:?}, and what one has not \
+                 seen the other has: measure them one by one, or leave the dataset out",
                 set.name()
             ),
         }
@@ -101,7 +109,7 @@ pub(crate) fn read(data: &Data, fitted: &[Fitted], held_out: bool) -> anyhow::Re
 }
 
 /// Loads what a system needs.
-fn open(spec: &SystemSpec, datasets: &[Dataset]) -> anyhow::Result<System> {
+fn open(spec: &SystemSpec, datasets: &[Dataset], output: &Output) -> anyhow::Result<System> {
     Ok(match spec {
         SystemSpec::Engine { name, embedder, fusion } => {
             let mut config = Config::default();
@@ -118,7 +126,18 @@ fn open(spec: &SystemSpec, datasets: &[Dataset]) -> anyhow::Result<System> {
         SystemSpec::Ranked { name, file } => {
             let rankings = datasets
                 .iter()
-                .map(|set| Ok((set.name().to_owned(), read_run(file, set)?)))
+                .map(|set| {
+                    let ranked = read_run(file, set)?;
+                    let none = ranked.iter().filter(|rows| rows.is_empty()).count();
+                    if none > 0 {
+                        output.note(&format!(
+                            "{} ranks nothing for {none} of {} queries: they count as missed",
+                            file.display(),
+                            set.len()
+                        ));
+                    }
+                    Ok((set.name().to_owned(), ranked))
+                })
                 .collect::<anyhow::Result<Vec<_>>>()?;
             System::ranked(name, rankings)
         }
@@ -135,7 +154,11 @@ fn write_files(eval: &Eval, datasets: &[Dataset], systems: &[System]) -> anyhow:
         if eval.run.is_none() && eval.trec_run.is_none() {
             continue;
         }
-        let rankings = rank(set, system, eval.options.depth.max(20))?;
+        let mut bar = Bar::new();
+        let rankings = rank_with(set, system, eval.options.depth.max(20), &mut |done| {
+            bar.step(&format!("{}, for its file", set.name()), done, set.len());
+        })?;
+        drop(bar);
         if let Some(path) = &eval.run {
             let path = named(path, set);
             write(&path, &write_run(set, &rankings)?)?;
@@ -168,7 +191,10 @@ fn text(report: &Report, output: &mut Output) {
             "{}: {} tools ({} tokens), {} queries",
             dataset.name, dataset.n_tools, dataset.all_tokens, dataset.n_queries
         ));
-        let mut table = figures_table(report);
+        if dataset.n_judged == 0 {
+            output.line("No query needs a tool that is ranked: what is 0 was not measured.");
+        }
+        let mut table = figures_table(report, true);
         for system in &dataset.systems {
             let mut cells = vec![system.name.clone()];
             cells.extend(report.metrics.iter().map(|metric| {
@@ -179,19 +205,25 @@ fn text(report: &Report, output: &mut Output) {
             table.row(cells);
         }
         output.raw(&table.render());
-        for difference in dataset.differences.iter().filter(|d| d.metric.to_string() == "nDCG@10") {
+        differences(report, &dataset.differences, output);
+        for system in &dataset.systems {
+            let Some(count) = &system.no_match else { continue };
+            let share = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), short);
             output.line(format!(
-                "  {} - {} by nDCG@10: {}",
-                difference.a,
-                difference.b,
-                interval(&difference.difference)
+                "  {} on {} queries that nothing fits: no-match precision {}, recall {}, and {} of the \
+                 others are refused",
+                system.name,
+                count.unanswerable,
+                share(count.precision()),
+                share(count.recall()),
+                share(system.wrongly_refused)
             ));
         }
         output.line("");
     }
     let Some(overall) = &report.overall else { return };
     output.line(format!("Mean over {} datasets", report.datasets.len()));
-    let mut table = figures_table(report);
+    let mut table = figures_table(report, false);
     for (name, figures) in &overall.figures {
         let mut cells = vec![name.clone()];
         cells.extend(report.metrics.iter().map(|metric| {
@@ -201,9 +233,14 @@ fn text(report: &Report, output: &mut Output) {
         table.row(cells);
     }
     output.raw(&table.render());
-    for difference in overall.differences.iter().filter(|d| d.metric.to_string() == "nDCG@10") {
+    differences(report, &overall.differences, output);
+}
+
+fn differences(report: &Report, differences: &[Difference], output: &mut Output) {
+    let main = report.main_metric();
+    for difference in differences.iter().filter(|difference| difference.metric == main) {
         output.line(format!(
-            "  {} - {} by nDCG@10: {}",
+            "  {} - {} by {main}: {}",
             difference.a,
             difference.b,
             interval(&difference.difference)
@@ -211,10 +248,12 @@ fn text(report: &Report, output: &mut Output) {
     }
 }
 
-fn figures_table(report: &Report) -> Table {
+fn figures_table(report: &Report, timed: bool) -> Table {
     let mut heads = vec!["system".to_owned()];
     heads.extend(report.metrics.iter().map(|metric| format!(">{metric}")));
-    heads.push(">µs".to_owned());
+    if timed {
+        heads.push(">µs".to_owned());
+    }
     Table::with_heads(heads)
 }
 

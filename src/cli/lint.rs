@@ -1,7 +1,6 @@
 //! `toolrack lint`.
 
-use toolrack::Engine;
-use toolrack::eval::{Dataset, Finding, LintReport, lint};
+use toolrack::eval::{Dataset, Finding, LintReport, lint_with};
 
 use super::meaning::Lint;
 use super::output::{Bar, Output};
@@ -15,10 +14,16 @@ pub(crate) fn run(command: &Lint, output: &mut Output) -> anyhow::Result<Outcome
     };
     catalog::note_problems(&catalog, output);
     let mut bar = Bar::new();
-    let engine = Engine::builder(catalog)
+    let engine = command
+        .config
+        .builder(catalog)?
         .on_progress(move |p| bar.step("embedding tools", p.done, p.total))
         .build()?;
-    let report = lint(&engine, labelled.as_ref(), &command.options)?;
+    let mut bar = Bar::new();
+    let report = lint_with(&engine, labelled.as_ref(), &command.options, &mut |done, total| {
+        bar.step("comparing tools", done, total);
+    })?;
+    drop(bar);
     if command.sarif {
         output.json(&report.to_sarif())?;
     } else if output.json {

@@ -32,6 +32,9 @@ pub(crate) fn run(list: &List, output: &mut Output) -> anyhow::Result<Outcome> {
             description: tool.description().to_owned(),
         })
         .collect();
+    if let Some(asked) = list.namespace.as_deref().filter(|_| rows.is_empty()) {
+        catalog::note_namespace(&snapshot, asked, output);
+    }
     let outcome = if rows.is_empty() { Outcome::No } else { Outcome::Yes };
     if output.json {
         output.json(&rows)?;
@@ -51,7 +54,7 @@ pub(crate) fn run(list: &List, output: &mut Output) -> anyhow::Result<Outcome> {
             clip(&row.description, 60),
         ]);
     }
-    output.raw(&table.render());
+    output.raw(&table.render_within_terminal());
     let tokens: usize = rows.iter().map(|row| row.tokens).sum();
     output.line(format!("{} tools, {tokens} tokens.", rows.len()));
     Ok(outcome)

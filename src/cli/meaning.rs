@@ -34,7 +34,7 @@ pub(crate) enum Command {
     Show(Show),
     Eval(Box<Eval>),
     Replay(Box<Replay>),
-    Lint(Lint),
+    Lint(Box<Lint>),
     Tune(Box<Tune>),
     Calibrate(Box<Calibrate>),
     Config(ConfigCommand),
@@ -132,6 +132,8 @@ pub(crate) struct Lint {
     pub sources: Vec<String>,
     pub labelled: Option<PathBuf>,
     pub options: LintOptions,
+    /// The engine's settings.
+    pub config: Config,
     pub fail_on: Option<Level>,
     pub show: usize,
     pub sarif: bool,
@@ -193,11 +195,12 @@ impl Command {
             }
             Sub::Show(ShowArgs { words }) => {
                 let (catalogs, name) = split_last(words);
-                Self::Show(Show { sources: sources(catalogs, &config)?, name })
+                let sources = sources_before(catalogs, &config, "tool's name", &name)?;
+                Self::Show(Show { sources, name })
             }
             Sub::Eval(args) => Self::Eval(Box::new(eval(*args, config)?)),
             Sub::Replay(args) => Self::Replay(Box::new(replay(args, config)?)),
-            Sub::Lint(args) => Self::Lint(lint(args, &config)?),
+            Sub::Lint(args) => Self::Lint(Box::new(lint(args, config)?)),
             Sub::Tune(args) => Self::Tune(Box::new(tune(args, config))),
             #[cfg(feature = "gateway")]
             Sub::Serve(_) => bail!("handled above"),
@@ -288,11 +291,30 @@ fn sources(typed: Vec<String>, config: &Config) -> anyhow::Result<Vec<String>> {
     }
 }
 
+/// Like [`sources`], before a last word: who typed one word may have meant it as the catalog.
+fn sources_before(
+    typed: Vec<String>,
+    config: &Config,
+    what: &str,
+    last: &str,
+) -> anyhow::Result<Vec<String>> {
+    if typed.is_empty() && config.catalog.is_empty() {
+        bail!(
+            "no catalog is given, as the last word ('{last}') is the {what}: name a file, a folder or \
+             - for standard input before it, or set 'catalog' in {CONFIG_FILE}"
+        );
+    }
+    sources(typed, config)
+}
+
 fn search(args: SearchArgs, mut config: Config) -> anyhow::Result<Search> {
     let (catalogs, request) = split_last(args.words);
     engine(&args.engine, &mut config)?;
+    if args.k == 0 {
+        bail!("-k is 0: ask for at least one tool");
+    }
     Ok(Search {
-        sources: sources(catalogs, &config)?,
+        sources: sources_before(catalogs, &config, "request", &request)?,
         request,
         k: args.k,
         namespace: args.namespace,
@@ -336,8 +358,9 @@ pub(crate) fn parse_fusion(text: &str) -> anyhow::Result<(String, Fusion)> {
         ("hybrid", None) => Fusion::default(),
         ("agreement", lexical_weight) => Fusion::Agreement { lexical_weight },
         ("weighted", Some(lexical_weight)) => Fusion::Weighted { lexical_weight },
-        ("dense", None) => Fusion::DenseOnly,
-        ("lexical", None) => Fusion::LexicalOnly,
+        // The second names are those of the settings file.
+        ("dense" | "dense-only", None) => Fusion::DenseOnly,
+        ("lexical" | "lexical-only", None) => Fusion::LexicalOnly,
         ("rrf", k) => Fusion::Rrf { k: k.unwrap_or(60.0) },
         _ => bail!(
             "'{text}' is no fusion: write hybrid, dense, lexical, rrf, rrf:10, weighted:0.2 or \
@@ -351,6 +374,14 @@ pub(crate) fn data(args: DatasetArgs) -> anyhow::Result<Data> {
     let mut folders = Vec::new();
     for path in &args.datasets {
         folders.extend(Dataset::discover(path)?);
+    }
+    let is_called = |folder: &PathBuf, excluded: &String| {
+        folder.file_name().is_some_and(|name| *name == **excluded)
+    };
+    if let Some(excluded) =
+        args.exclude.iter().find(|excluded| !folders.iter().any(|f| is_called(f, excluded)))
+    {
+        bail!("--exclude names '{excluded}', but no dataset is called that: name a folder given");
     }
     folders.retain(|folder| {
         let name = folder.file_name().map(|name| name.to_string_lossy());
@@ -566,18 +597,19 @@ fn replay(args: ReplayArgs, mut config: Config) -> anyhow::Result<Replay> {
     Ok(Replay { runs, sources, settings, options, config })
 }
 
-fn lint(args: LintArgs, config: &Config) -> anyhow::Result<Lint> {
+fn lint(args: LintArgs, config: Config) -> anyhow::Result<Lint> {
     let rules: Vec<Rule> =
         args.allow.iter().map(|rule| rule.parse()).collect::<toolrack::Result<_>>()?;
     let sources = match (args.catalogs.is_empty(), &args.labelled) {
         // The dataset's own tools.
         (true, Some(_)) => Vec::new(),
-        _ => sources(args.catalogs, config)?,
+        _ => sources(args.catalogs, &config)?,
     };
     Ok(Lint {
         sources,
         labelled: args.labelled,
         options: LintOptions::default().max_tokens(args.max_tokens).allow(rules),
+        config,
         fail_on: match args.fail_on {
             LevelArg::Note => Some(Level::Note),
             LevelArg::Warning => Some(Level::Warning),
@@ -644,7 +676,12 @@ mod tests {
         };
         assert_eq!((search.sources.len(), search.request.as_str(), search.k), (2, "mail", 3));
         let error = command("search mail").unwrap_err();
-        assert!(error.to_string().starts_with("no catalog is given"), "{error}");
+        assert!(
+            error.to_string().starts_with("no catalog is given, as the last word ('mail') is"),
+            "{error}"
+        );
+        let error = command("search a.json mail -k 0").unwrap_err();
+        assert_eq!(error.to_string(), "-k is 0: ask for at least one tool");
     }
 
     #[test]
@@ -671,6 +708,7 @@ mod tests {
             ("--run out.jsonl", "--run would write 2 datasets into one file: put {} in its name"),
             ("--qrels x", "--qrels judges one dataset, but 2 are given"),
             ("--exclude registry61 --exclude trec", "every dataset is excluded"),
+            ("--exclude registry", "--exclude names 'registry', but no dataset is called that"),
         ] {
             let error = command(&format!("eval {folder} {line}")).unwrap_err();
             assert!(error.to_string().starts_with(message), "{error}");

@@ -36,7 +36,17 @@ pub(crate) enum Outcome {
 }
 
 pub(crate) fn main() -> ExitCode {
-    let args = args::Args::parse();
+    let args = match args::Args::try_parse() {
+        Ok(args) => args,
+        // Who reads JSON reads the errors of the arguments, too.
+        Err(error) if error.use_stderr() && std::env::args_os().any(|word| word == "--json") => {
+            let text = error.render().to_string();
+            let text = text.trim().trim_start_matches("error: ").to_owned();
+            Output::new(true).error(&anyhow::Error::msg(text));
+            return ExitCode::from(2);
+        }
+        Err(error) => error.exit(),
+    };
     let mut output = Output::new(args.json);
     let result = Command::of(args).and_then(|command| run(command, &mut output));
     let result = result.and_then(|outcome| output.flush().map(|()| outcome));

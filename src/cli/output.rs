@@ -1,5 +1,6 @@
 //! What people and programs see: tables, JSON, progress.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
@@ -25,23 +26,24 @@ impl Output {
     }
 
     pub(crate) fn line(&mut self, text: impl AsRef<str>) {
-        self.text.push_str(text.as_ref());
+        self.text.push_str(&visible(text.as_ref()));
         self.text.push('\n');
     }
 
     pub(crate) fn raw(&mut self, text: &str) {
-        self.text.push_str(text);
+        self.text.push_str(&visible(text));
     }
 
     pub(crate) fn json(&mut self, value: &impl Serialize) -> anyhow::Result<()> {
-        let text = serde_json::to_string_pretty(value)?;
-        self.line(text);
+        // JSON has escapes of its own.
+        self.text.push_str(&serde_json::to_string_pretty(value)?);
+        self.text.push('\n');
         Ok(())
     }
 
     /// A note beside the result, to standard error.
     pub(crate) fn note(&self, text: &str) {
-        let _ = writeln!(io::stderr(), "{text}");
+        let _ = writeln!(io::stderr(), "{}", visible(text));
     }
 
     pub(crate) fn flush(&self) -> anyhow::Result<()> {
@@ -64,7 +66,7 @@ impl Output {
             for cause in causes {
                 text += &format!("\n  because: {cause}");
             }
-            text
+            visible(&text).into_owned()
         };
         let _ = writeln!(io::stderr(), "{text}");
     }
@@ -95,17 +97,42 @@ impl Table {
     }
 
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().collect());
+        let shown = |cell: String| visible(&cell).replace(['\n', '\t'], " ");
+        self.rows.push(cells.into_iter().map(shown).collect());
+    }
+
+    /// Makes the last column fit into `room` columns, as far as there is enough left of it to read.
+    fn fit(&mut self, room: usize) {
+        const LEAST: usize = 12;
+        let Some(last) = self.heads.len().checked_sub(1) else { return };
+        let before: usize = self.widths()[..last].iter().map(|width| width + 2).sum();
+        for cell in self.rows.iter_mut().filter_map(|row| row.get_mut(last)) {
+            *cell = clip(cell, room.saturating_sub(before).max(LEAST));
+        }
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let width = |n: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(n));
+            let head = self.heads[n].trim_start_matches('>');
+            cells.map(|cell| cell.width()).chain([head.width()]).max().unwrap_or(0)
+        };
+        (0..self.heads.len()).map(width).collect()
+    }
+
+    /// The table with its last column, of text, cut to what a terminal has room for.
+    pub(crate) fn render_within_terminal(&mut self) -> String {
+        if io::stdout().is_terminal()
+            && let Some((terminal_size::Width(columns), _)) = terminal_size::terminal_size()
+        {
+            self.fit(usize::from(columns));
+        }
+        self.render()
     }
 
     pub(crate) fn render(&self) -> String {
         let head = |n: usize| self.heads[n].trim_start_matches('>');
-        let widths: Vec<usize> = (0..self.heads.len())
-            .map(|n| {
-                let cells = self.rows.iter().filter_map(|row| row.get(n));
-                cells.map(|cell| cell.width()).chain([head(n).width()]).max().unwrap_or(0)
-            })
-            .collect();
+        let widths = self.widths();
         let mut out = String::new();
         let heads: Vec<String> = (0..self.heads.len()).map(|n| head(n).to_owned()).collect();
         for row in std::iter::once(&heads).chain(&self.rows) {
@@ -174,9 +201,29 @@ impl Drop for Bar {
     }
 }
 
+/// `text` with what a terminal would obey or hide rather than show as an escape: definitions are
+/// other people's words, and must not move the cursor or turn the line around.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    let is_hidden = |c: char| match c {
+        '\n' | '\t' => false,
+        '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' => true,
+        '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}' => true,
+        c => c.is_control(),
+    };
+    if !text.contains(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.replace("\r\n", "\n").chars() {
+        if is_hidden(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+    }
+    Cow::Owned(shown)
+}
+
 /// The beginning of `text`, on one line of at most `width` columns.
 pub(crate) fn clip(text: &str, width: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = visible(&line).into_owned();
     if line.width() <= width {
         return line;
     }
@@ -188,4 +235,28 @@ pub(crate) fn clip(text: &str, width: usize) -> String {
         out.push(c);
     }
     out.trim_end().to_owned() + "…"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_shown() {
+        assert_eq!(visible("a\u{1b}[31mb\r\nc\td"), "a\\u{1b}[31mb\nc\td");
+        assert_eq!(visible("x\u{202e}y\u{200b}"), "x\\u{202e}y\\u{200b}");
+        // A joiner is part of how people write.
+        assert_eq!(visible("👩\u{200d}👧 日本"), "👩\u{200d}👧 日本");
+        assert_eq!(clip("\u{7} bell and\n more", 12), "\\u{7} bell…");
+    }
+
+    #[test]
+    fn the_last_column_fits_the_terminal() {
+        let mut table = Table::new(&["tool", ">tokens", "description"]);
+        table.row(["mail/send".into(), "12".into(), "Send an e-mail to a person.".into()]);
+        table.fit(40);
+        assert!(table.render().lines().all(|line| line.width() <= 40), "{}", table.render());
+        table.fit(10);
+        assert!(table.render().ends_with("Send an e-m…\n"), "{}", table.render());
+    }
 }

@@ -19,6 +19,13 @@ pub(crate) fn run(replay_command: &Replay, output: &mut Output) -> anyhow::Resul
     let engine = EngineSettings::from_config(&replay_command.config)?;
     let mut reports = Vec::new();
     for set in &sets {
+        let fitted = replay_command.config.fitted.as_ref();
+        if fitted.is_some_and(|fitted| fitted.fingerprint == set.fingerprint()) {
+            output.note(&format!(
+                "the settings were fitted on {}: expect less on runs that they have not seen",
+                set.name()
+            ));
+        }
         let mut bar = Bar::new();
         reports.push(replay(
             set,

@@ -27,6 +27,7 @@ pub(crate) fn run(search: Search, output: &mut Output) -> anyhow::Result<Outcome
     let mut request =
         SelectRequest::new(search.request).k(search.k).context(search.config.policy.clone());
     if let Some(namespace) = search.namespace {
+        catalog::note_namespace(&engine.snapshot(), &namespace, output);
         request = request.namespace(namespace);
     }
     let selection = engine.select(&request)?;
@@ -72,7 +73,7 @@ pub(crate) fn run(search: Search, output: &mut Output) -> anyhow::Result<Outcome
         ]);
     }
     if !shown.is_empty() {
-        output.raw(&table.render());
+        output.raw(&table.render_within_terminal());
     }
     if fits {
         output.line(format!(

@@ -28,6 +28,9 @@ pub(crate) fn run(show: &Show, output: &mut Output) -> anyhow::Result<Outcome> {
         [] => {
             let near = toolrack::Engine::builder(catalog.clone()).build()?.rank(&show.name, 3)?;
             let near: Vec<String> = near.iter().map(|c| c.id.to_string()).collect();
+            if near.is_empty() {
+                bail!("there is no tool '{}': list the catalog to see all", show.name);
+            }
             bail!("there is no tool '{}': similar are {}", show.name, near.join(", "));
         }
         several => {

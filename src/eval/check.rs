@@ -41,9 +41,13 @@ impl fmt::Display for Drop {
 /// not matter.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidSetting`] when something recorded was not measured, or when a dataset's
-/// queries are not those of the record.
+/// [`ErrorKind::InvalidSetting`] when something recorded was not measured, when a dataset's queries
+/// are not those of the record, or when the record holds no figure: what checks nothing must not pass.
 pub fn check(now: &Report, recorded: &Report) -> Result<Vec<Drop>> {
+    let systems = recorded.datasets.iter().flat_map(|set| &set.systems);
+    if systems.map(|system| system.figures.len()).sum::<usize>() == 0 {
+        return Err(missing("the record holds no figure".to_owned()));
+    }
     let mut drops = Vec::new();
     for old in &recorded.datasets {
         let new = now.datasets.iter().find(|new| new.name == old.name).ok_or_else(|| {

@@ -237,8 +237,11 @@ impl Dataset {
         for (number, line) in lines {
             let within = |what: &str| Lines::error(path, *number, what);
             let raw: RawQuery = serde_json::from_str(line).map_err(|error| {
+                let error = Lines::json_error(&error);
                 within(&format!("is no query ({error}): write an object with id, query and tools"))
             })?;
+            // Whichever field is asked with: what was fitted on a request was fitted on its query.
+            let asked = raw.asked(TextField::Request).unwrap_or_default();
             let query = raw.resolve(*number, options, &names).map_err(|what| within(&what))?;
             if let Some(first) = ids.insert(query.id.clone(), *number) {
                 return Err(within(&format!(
@@ -248,7 +251,7 @@ impl Dataset {
             }
             hashed.push_str(&query.id);
             hashed.push('\n');
-            hashed.push_str(&query.text);
+            hashed.push_str(&asked);
             hashed.push('\n');
             queries.push(query);
         }
@@ -370,7 +373,8 @@ fn read_catalog(folder: &Path) -> Result<(PathBuf, Catalog)> {
     } else {
         reader.read(&path)?
     };
-    let catalog = Catalog::from_listing(path.display().to_string(), listing)?;
+    let catalog = Catalog::from_listing(path.display().to_string(), listing)
+        .map_err(|error| if error.kind() == ErrorKind::EmptyCatalog { error.within(path.display()) } else { error })?;
     Ok((path, catalog))
 }
 

@@ -104,6 +104,13 @@ impl EvalOptions {
         if self.depth == 0 || self.ks.contains(&0) {
             return wrong("a depth or k is 0: rank at least one tool");
         }
+        let deepest = self.metrics.iter().find(|metric| metric.depth() > Some(self.depth));
+        if let Some(metric) = deepest {
+            return wrong(&format!(
+                "the depth is {} but {metric} looks deeper: rank at least as many tools",
+                self.depth
+            ));
+        }
         if self.bootstrap.samples == 0 {
             return wrong("the bootstrap has 0 samples: draw at least one");
         }
@@ -162,11 +169,25 @@ impl Rankings {
 /// As [`Engine::builder`](crate::Engine::builder); [`ErrorKind::Embedder`] when the model failed: a
 /// system is not measured without the arm that it is named after.
 pub fn rank(dataset: &Dataset, system: &System, depth: usize) -> Result<Rankings> {
-    rank_with(dataset, system, depth, &mut HashMap::new())
+    rank_with(dataset, system, depth, &mut |_| {})
+}
+
+/// Like [`rank`], telling how many queries are ranked.
+///
+/// # Errors
+/// As [`rank`].
+pub fn rank_with(
+    dataset: &Dataset,
+    system: &System,
+    depth: usize,
+    progress: &mut dyn FnMut(usize),
+) -> Result<Rankings> {
+    let built = system.build(dataset, &mut HashMap::new(), |_| {})?;
+    rank_all(dataset, &built, depth, progress)
 }
 
 /// Like [`rank`], with vectors that are known already.
-pub(crate) fn rank_with(
+pub(crate) fn rank_again(
     dataset: &Dataset,
     system: &System,
     depth: usize,

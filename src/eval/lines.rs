@@ -34,6 +34,11 @@ impl Lines {
         Error::new(ErrorKind::Format, format!("{}, line {line}: {what}", path.display()))
     }
 
+    /// What is wrong with the JSON of one line, whose number is told apart.
+    pub(crate) fn json_error(error: &serde_json::Error) -> String {
+        error.to_string().replace(" at line 1 column ", " at column ")
+    }
+
     fn read(&mut self) -> Result<Option<String>> {
         let mut bytes = Vec::new();
         let bound = MAX_LINE as u64 + 1;

@@ -51,6 +51,14 @@ impl Metric {
         Self::Mrr,
     ];
 
+    /// How many ranks it looks at; `None` for one that looks at all.
+    pub fn depth(self) -> Option<usize> {
+        match self {
+            Self::Recall(k) | Self::Complete(k) | Self::Ndcg(k) => Some(k),
+            Self::Mrr => None,
+        }
+    }
+
     /// The measure of slots at these ranks (from 1; `None` for a slot that is not ranked); 0 without
     /// slots.
     pub fn of(self, ranks: &[Option<usize>]) -> f64 {

@@ -138,6 +138,22 @@ pub(super) struct RawQuery {
 }
 
 impl RawQuery {
+    /// What is asked with; `None` when the line holds no request.
+    pub(super) fn asked(&self, field: TextField) -> Option<String> {
+        let query = match &self.query {
+            Some(query) => query.clone(),
+            None if !self.turns.is_empty() => {
+                let turns: Vec<&str> = self.turns.iter().map(|turn| turn.query.as_str()).collect();
+                turns.join("\n")
+            }
+            None => return None,
+        };
+        Some(match (field, &self.request) {
+            (TextField::Request, Some(request)) if !request.trim().is_empty() => request.clone(),
+            _ => query,
+        })
+    }
+
     /// The query, or a sentence that says what is wrong with it.
     pub(super) fn resolve(
         self,
@@ -145,6 +161,7 @@ impl RawQuery {
         options: &DatasetOptions,
         names: &ToolNames<'_>,
     ) -> Result<Query, String> {
+        let asked = self.asked(options.text);
         let id = match self.id {
             Id::Text(id) => id,
             Id::Number(id) => id.to_string(),
@@ -160,17 +177,7 @@ impl RawQuery {
                 Ok(QueryTurn { text: turn.query.clone(), steps })
             })
             .collect::<Result<Vec<_>, String>>()?;
-        let query = match self.query {
-            Some(query) => query,
-            None if !turns.is_empty() => {
-                turns.iter().map(|turn| turn.text.as_str()).collect::<Vec<_>>().join("\n")
-            }
-            None => return Err("field 'query' is missing: write the request".into()),
-        };
-        let text = match (options.text, self.request) {
-            (TextField::Request, Some(request)) if !request.trim().is_empty() => request,
-            _ => query,
-        };
+        let text = asked.ok_or("field 'query' is missing: write the request")?;
         if text.trim().is_empty() {
             return Err("field 'query' is empty: write the request".into());
         }

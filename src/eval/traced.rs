@@ -36,6 +36,7 @@ pub(super) fn runs(path: &Path, lines: Vec<(usize, String)>) -> Result<Vec<(usiz
     let mut runs: Vec<(usize, Run)> = Vec::new();
     for (number, line) in &lines {
         let event: Event = serde_json::from_str(line).map_err(|error| {
+            let error = Lines::json_error(&error);
             let what = format!("is no event of a trace ({error}): give the whole trace");
             Lines::error(path, *number, &what)
         })?;

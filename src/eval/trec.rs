@@ -169,6 +169,7 @@ pub fn read_run(path: impl AsRef<Path>, dataset: &Dataset) -> Result<Vec<Vec<usi
         };
         let (at, entries) = if line.trim_start().starts_with('{') {
             let ranked: RankedLine = serde_json::from_str(&line).map_err(|error| {
+                let error = Lines::json_error(&error);
                 within(format!("is no ranking ({error}): write an object with id and ranked"))
             })?;
             let at = place(&ranked.id)?;

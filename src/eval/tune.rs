@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bootstrap::{Bootstrap, Estimate, mean};
 use super::dataset::Dataset;
-use super::evaluate::{Rankings, rank_with};
+use super::evaluate::{Rankings, rank_again};
 use super::metric::{Metric, slot_ranks};
 use super::split::halves;
 use super::system::{EngineSettings, System};
@@ -198,7 +198,7 @@ impl Trial<'_> {
         const ABOUT: usize = 25;
         *self.n += 1;
         (self.progress)(*self.n, ABOUT.max(*self.n));
-        rank_with(self.fit, &System::engine("trial", settings.clone()), 10, self.vectors)
+        rank_again(self.fit, &System::engine("trial", settings.clone()), 10, self.vectors)
     }
 
     fn goal(&mut self, settings: &EngineSettings) -> Result<f64> {
@@ -286,8 +286,8 @@ fn on_other_half(
     trials: usize,
 ) -> Result<TuneReport> {
     let mut vectors = std::collections::HashMap::new();
-    let old = rank_with(report, &System::engine("before", base.clone()), 10, &mut vectors)?;
-    let new = rank_with(report, &System::engine("after", best.clone()), 10, &mut vectors)?;
+    let old = rank_again(report, &System::engine("before", base.clone()), 10, &mut vectors)?;
+    let new = rank_again(report, &System::engine("after", best.clone()), 10, &mut vectors)?;
     let (before, after) = (values(report, &old), values(report, &new));
     let bootstrap = Bootstrap::default();
     let threshold = best.gate.read.or_else(|| Some(best.embedder.as_ref()?.profile().read));

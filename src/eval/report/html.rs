@@ -59,7 +59,7 @@ impl Report {
         }
         let series = self.datasets.first().map(|dataset| &dataset.systems);
         let series = series.into_iter().flatten().map(|system| system.name.clone()).collect();
-        let main = Metric::Ndcg(10).to_string();
+        let main = self.main_metric().to_string();
         let dot = |figure: &Estimate| Dot { mean: figure.mean, low: figure.low, high: figure.high };
         let mut rows: Vec<(String, Vec<Dot>)> = Vec::new();
         if let Some(overall) = &self.overall {
@@ -72,13 +72,14 @@ impl Report {
                 dataset.systems.iter().filter_map(|system| system.figures.get(&main).map(dot));
             rows.push((dataset.name.clone(), dots.collect()));
         }
-        let chart = Dots { label: "nDCG at 10 of each system", x: "nDCG@10", series, rows };
-        out.push_str(&figure("nDCG@10 with intervals", &chart.svg()));
+        let label = format!("{main} of each system");
+        let chart = Dots { label: &label, x: &main, series, rows };
+        out.push_str(&figure(&format!("{main} with intervals"), &chart.svg()));
         if let Some(overall) = &self.overall {
             out.push_str("<h2>Mean over datasets</h2>");
             let rows = overall.figures.iter().map(|(name, figures)| (name.as_str(), figures));
             self.figures(out, rows);
-            differences(out, &overall.differences);
+            self.differences(out, &overall.differences);
         }
     }
 
@@ -132,10 +133,27 @@ impl Report {
             let _ = write!(out, "<tr><td>{}", escape(name));
             for metric in &self.metrics {
                 let figure = figures.get(&metric.to_string()).copied().unwrap_or_default();
-                let _ = write!(out, "<td title=\"{}\">{}", interval(&figure), short(figure.mean));
+                // Who has no mouse sees no title: the measure that counts has its interval in sight.
+                let _ = match *metric == self.main_metric() {
+                    true => write!(out, "<td>{}", interval(&figure)),
+                    false => {
+                        write!(out, "<td title=\"{}\">{}", interval(&figure), short(figure.mean))
+                    }
+                };
             }
         }
         out.push_str("</table></div>");
+    }
+
+    fn differences(&self, out: &mut String, differences: &[Difference]) {
+        let main = self.main_metric();
+        let compared = differences.iter().filter(|difference| difference.metric == main);
+        let parts: Vec<String> = compared
+            .map(|d| format!("{} − {} {}", escape(&d.a), escape(&d.b), signed(&d.difference)))
+            .collect();
+        if !parts.is_empty() {
+            let _ = write!(out, "<p>{main}, paired: {}.</p>", parts.join("; "));
+        }
     }
 
     fn dataset_section(&self, out: &mut String, n: usize, dataset: &DatasetReport) {
@@ -149,7 +167,7 @@ impl Report {
         );
         let rows = dataset.systems.iter().map(|system| (system.name.as_str(), &system.figures));
         self.figures(out, rows);
-        differences(out, &dataset.differences);
+        self.differences(out, &dataset.differences);
         if self.datasets.len() > 1 {
             out.push_str(&figure("Recall against tokens sent", &tokens_chart(dataset)));
         }
@@ -212,39 +230,37 @@ fn tokens_chart(dataset: &DatasetReport) -> String {
 }
 
 fn thresholds_chart(system: &SystemReport) -> String {
-    let line = |name: &str, y: &dyn Fn(&super::ThresholdPoint) -> f64| Series {
+    let line = |name: &str, y: &dyn Fn(&super::ThresholdPoint) -> Option<f64>| Series {
         name: name.to_owned(),
         points: system
             .thresholds
             .iter()
-            .map(|point| {
-                let said = format!("threshold {:.2}, {}", point.threshold, short(y(point)));
-                (point.threshold, y(point), said)
+            .filter_map(|point| {
+                let y = y(point)?;
+                let said = format!("threshold {:.2}, {}", point.threshold, short(y));
+                Some((point.threshold, y, said))
             })
             .collect(),
     };
+    let mut series = vec![
+        line("recall of the admitted", &|point| Some(point.recall)),
+        line("wrongly refused", &|point| Some(point.wrongly_refused)),
+        line("no-match precision", &|point| point.no_match_precision),
+        line("no-match recall", &|point| point.no_match_recall),
+    ];
+    // Without requests that nothing fits there is nothing to say of them.
+    if system.no_match.is_none() {
+        series.truncate(2);
+    }
     let chart = Lines {
         label: "What a gate lets through at each cosine threshold",
         x: "cosine asked for",
         y: "share",
         log: false,
-        series: vec![
-            line("recall of the admitted", &|point| point.recall),
-            line("wrongly refused", &|point| point.wrongly_refused),
-        ],
+        series,
         mark: None,
     };
     figure(&format!("Threshold sweep of {}", system.name), &chart.svg())
-}
-
-fn differences(out: &mut String, differences: &[Difference]) {
-    let main = differences.iter().filter(|difference| difference.metric == Metric::Ndcg(10));
-    let parts: Vec<String> = main
-        .map(|d| format!("{} − {} {}", escape(&d.a), escape(&d.b), signed(&d.difference)))
-        .collect();
-    if !parts.is_empty() {
-        let _ = write!(out, "<p>nDCG@10, paired: {}.</p>", parts.join("; "));
-    }
 }
 
 fn sweep_table(out: &mut String, dataset: &DatasetReport) {

@@ -7,9 +7,6 @@ use super::{DatasetReport, Difference, Report, SystemReport};
 use crate::eval::bootstrap::Estimate;
 use crate::eval::metric::Metric;
 
-/// The measure by which systems are compared in a line.
-const MAIN: Metric = Metric::Ndcg(10);
-
 impl Report {
     /// The report as Markdown: a table a dataset, the mean over datasets first, and where the first
     /// system loses.
@@ -38,6 +35,7 @@ impl Report {
         out: &mut String,
         rows: impl Iterator<Item = (&'a str, &'a BTreeMap<String, Estimate>)>,
     ) {
+        let main = self.main_metric();
         let names: Vec<String> = self.metrics.iter().map(Metric::to_string).collect();
         let _ = writeln!(out, "| system | {} |", names.join(" | "));
         let _ = writeln!(out, "|---|{}", "---:|".repeat(names.len()));
@@ -47,7 +45,7 @@ impl Report {
                 .iter()
                 .map(|metric| {
                     let figure = figures.get(&metric.to_string()).copied().unwrap_or_default();
-                    if *metric == MAIN { interval(&figure) } else { short(figure.mean) }
+                    if *metric == main { interval(&figure) } else { short(figure.mean) }
                 })
                 .collect();
             let _ = writeln!(out, "| {} | {} |", cell(name), cells.join(" | "));
@@ -56,18 +54,20 @@ impl Report {
     }
 
     fn difference_lines(&self, out: &mut String, differences: &[Difference]) {
-        let main = differences.iter().filter(|difference| difference.metric == MAIN);
+        let main = self.main_metric();
+        let compared = differences.iter().filter(|difference| difference.metric == main);
         let parts: Vec<String> =
-            main.map(|d| format!("{} − {} {}", d.a, d.b, signed(&d.difference))).collect();
+            compared.map(|d| format!("{} − {} {}", d.a, d.b, signed(&d.difference))).collect();
         if !parts.is_empty() {
-            let _ = writeln!(out, "{MAIN}, paired: {}.\n", parts.join("; "));
+            let _ = writeln!(out, "{main}, paired: {}.\n", parts.join("; "));
         }
     }
 
     fn losses(&self, out: &mut String) {
+        let main = self.main_metric();
         let lost = self.datasets.iter().flat_map(|dataset| {
             let lost = dataset.differences.iter();
-            lost.filter(|d| d.metric == MAIN && d.difference.mean < 0.0).map(|d| (&dataset.name, d))
+            lost.filter(|d| d.metric == main && d.difference.mean < 0.0).map(|d| (&dataset.name, d))
         });
         let lines: Vec<String> = lost
             .map(|(dataset, d)| {
@@ -83,21 +83,22 @@ impl Report {
         }
         let _ = writeln!(out, "## Where {} loses\n", first.name);
         if lines.is_empty() {
-            let _ = writeln!(out, "Nowhere, by {MAIN}.\n");
+            let _ = writeln!(out, "Nowhere, by {main}.\n");
         } else {
-            let _ = writeln!(out, "By {MAIN}:\n\n{}\n", lines.join("\n"));
+            let _ = writeln!(out, "By {main}:\n\n{}\n", lines.join("\n"));
         }
     }
 
     /// The main measure of every system on every dataset in one table.
     fn by_dataset(&self, out: &mut String) {
+        let main = self.main_metric();
         let Some(first) = self.datasets.first() else { return };
         let names: Vec<String> = first.systems.iter().map(|system| cell(&system.name)).collect();
-        let _ = writeln!(out, "## {MAIN} by dataset\n");
+        let _ = writeln!(out, "## {main} by dataset\n");
         let _ = writeln!(out, "| dataset | tools | queries | {} |", names.join(" | "));
         let _ = writeln!(out, "|---|---:|---:|{}", "---:|".repeat(names.len()));
         for dataset in &self.datasets {
-            let values: Vec<f64> = dataset.systems.iter().map(main_figure).collect();
+            let values: Vec<f64> = dataset.systems.iter().map(|system| main_figure(system, main)).collect();
             let best = values.iter().copied().fold(f64::MIN, f64::max);
             let cells: Vec<String> = values
                 .iter()
@@ -161,7 +162,7 @@ impl Report {
                 .iter()
                 .map(|kind| format!("{} {} ({})", kind.name, short(kind.ndcg_10), kind.n))
                 .collect();
-            let _ = writeln!(out, "{MAIN} of {} by kind: {}.\n", first.name, kinds.join(", "));
+            let _ = writeln!(out, "nDCG@10 of {} by kind: {}.\n", first.name, kinds.join(", "));
         }
     }
 }
@@ -186,8 +187,8 @@ fn sweep(out: &mut String, dataset: &DatasetReport) {
     out.push('\n');
 }
 
-fn main_figure(system: &SystemReport) -> f64 {
-    system.figures.get(&MAIN.to_string()).map(|figure| figure.mean).unwrap_or_default()
+fn main_figure(system: &SystemReport, main: Metric) -> f64 {
+    system.figures.get(&main.to_string()).map(|figure| figure.mean).unwrap_or_default()
 }
 
 /// Three digits without the zero before the point: `.648`, `1.000`.

@@ -61,6 +61,16 @@ impl Report {
         record
     }
 
+    /// The measure by which systems are compared in a line: nDCG@10, or the first where that was not
+    /// measured.
+    pub fn main_metric(&self) -> Metric {
+        let main = Metric::Ndcg(10);
+        match self.metrics.first() {
+            Some(first) if !self.metrics.contains(&main) => *first,
+            _ => main,
+        }
+    }
+
     /// The report in the JSON file at `path`.
     ///
     /// # Errors
