@@ -25,6 +25,7 @@ pub use findings::{Finding, FindingKind};
 pub use policy::{Risk, ToolPolicy};
 pub use provider_name::MAX_PROVIDER_NAME;
 pub(crate) use provider_name::provider_name;
+pub(crate) use provider_name::readable;
 
 pub(crate) use raw::RawObject;
 pub use reader::{Builtin, Listing, Problem, Reader, Shape};

@@ -23,6 +23,15 @@ pub(crate) fn provider_name(id: &ToolId) -> String {
     if fits { whole } else { hashed(id) }
 }
 
+/// What a provider's name keeps of `id` when no hash tells it apart: safe characters, cut to the limit.
+pub(crate) fn readable(id: &ToolId) -> String {
+    let mut safe = safe(id);
+    if safe.len() > MAX_PROVIDER_NAME {
+        safe.truncate(MAX_PROVIDER_NAME - TAIL - 1);
+    }
+    safe
+}
+
 /// The form with a hash tail, for an id whose plain form another id already has.
 pub(crate) fn hashed(id: &ToolId) -> String {
     with_tail(id, &id.to_string())
@@ -34,8 +43,7 @@ pub(crate) fn rehashed(id: &ToolId, attempt: u64) -> String {
 }
 
 fn with_tail(id: &ToolId, hashed: &str) -> String {
-    let mut safe: String =
-        whole(id).chars().map(|c| if c.is_ascii() && is_safe(c as u8) { c } else { '_' }).collect();
+    let mut safe = safe(id);
     safe.truncate(MAX_PROVIDER_NAME - TAIL - 1);
     // A name of nothing but replaced characters says nothing: begin it with a word.
     let stem = safe.trim_matches('_');
@@ -49,6 +57,11 @@ fn whole(id: &ToolId) -> String {
     } else {
         format!("{}{SEPARATOR}{}", id.namespace(), id.name())
     }
+}
+
+/// The whole with `_` for every character that providers refuse.
+fn safe(id: &ToolId) -> String {
+    whole(id).chars().map(|c| if c.is_ascii() && is_safe(c as u8) { c } else { '_' }).collect()
 }
 
 fn is_safe(byte: u8) -> bool {

@@ -12,10 +12,33 @@ const EXIT_CODES: &str = "Exit codes:\n  \
     0  done\n  \
     1  done, and the answer is no: nothing fits, a check failed, lint found something\n  \
     2  not done: wrong arguments, or a file, model or catalog that cannot be read\n\n\
-    CATALOG is a file in any format (MCP tools/list, OpenAI, Anthropic, Gemini, JSON, JSONL), a\n\
+    Begin with: toolrack search tools.json \"open a helpdesk ticket\"";
+
+/// What a catalog is, at the end of the help of commands that take one.
+const CATALOG: &str = "CATALOG is a file in any format (MCP tools/list, OpenAI, Anthropic, Gemini, JSON, JSONL), a\n\
     folder of such files, or - for standard input; several are taken together. With the feature\n\
-    gateway it may also be an MCP client's configuration, whose servers are asked. Without one,\n\
-    the configuration's is used.";
+    gateway it may also be an MCP client's configuration (an object mcpServers), whose servers are\n\
+    started and asked. Without one, 'catalog' of the settings is used.";
+
+/// What is compared with what, at the end of that command's help.
+const SYSTEMS: &str = "All systems are measured on the same queries and compared with the first: settings files in\n\
+    their order, then --embedder by --fusion, then baselines, then --ranked. --embedder and\n\
+    --fusion measure engines with default weights and gate; settings have their own.\n\n\
+    R@K is the share of the labelled tools among the first K, C@K the share of queries whose tools\n\
+    are all there; nDCG@K and MRR count how far up they are. Intervals hold 95 % of resampled means.\n\n\
+    DATASET is a folder with tools.jsonl (as any CATALOG) and queries.jsonl, one query a line:\n\
+    {\"id\": \"1\", \"query\": \"mail Ana\", \"tools\": [\"send_mail\"]}, with \"tools\": [] when none fits.";
+
+/// What the columns mean, at the end of that command's help.
+const REPLAY: &str = "Of each step's tool: visible when it is needed, rescued by find_tool, or lost. Changes are those\n\
+    of the list; thrash is the share of steps whose tool was evicted within three steps before;\n\
+    cached is the share of the sent bytes that a provider's prompt cache keeps.";
+
+/// What the halves are for, at the end of that command's help.
+const TUNE: &str = "Fitted are the weight of the lexical arm, the weights of its fields and the gate's thresholds, by\n\
+    nDCG@10 on one half. All figures are of the other half. The settings are written as TOML:\n\
+    toolrack --config FILE, or Config::read(FILE) in a program, loads them; toolrack eval refuses to\n\
+    measure them on what they were fitted on, and takes the other half with --held-out.";
 
 /// What is fitted, at the end of that command's help.
 const CALIBRATION: &str = "The dataset needs requests that no tool fits (\"tools\": []), ten of them and ten others in the\n\
@@ -31,7 +54,7 @@ pub(crate) struct Args {
     /// Settings in a TOML file; toolrack.toml in this folder when it is there
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Write JSON instead of text
+    /// Write JSON instead of text, errors too
     #[arg(long, global = true)]
     pub json: bool,
     #[command(subcommand)]
@@ -41,18 +64,25 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sub {
     /// Rank the tools of a catalog for a request
+    #[command(after_help = CATALOG, override_usage = "toolrack search [OPTIONS] [CATALOG]... <REQUEST>")]
     Search(SearchArgs),
     /// List the tools of a catalog with what each costs
+    #[command(after_help = CATALOG)]
     List(ListArgs),
     /// Show one tool as the engine sees it
+    #[command(after_help = CATALOG, override_usage = "toolrack show [OPTIONS] [CATALOG]... <NAME>")]
     Show(ShowArgs),
     /// Measure rankings on labelled requests
+    #[command(after_help = SYSTEMS)]
     Eval(Box<EvalArgs>),
     /// Play runs again under settings of the working set, side by side
+    #[command(after_help = REPLAY)]
     Replay(ReplayArgs),
     /// Say which tools will not be found, why, and what to do
+    #[command(after_help = CATALOG)]
     Lint(LintArgs),
     /// Fit settings to a dataset's one half and report on the other
+    #[command(after_help = TUNE)]
     Tune(TuneArgs),
     /// Fit the gate's thresholds to a model on a dataset's one half and report on the other
     #[command(after_help = CALIBRATION)]
@@ -81,8 +111,8 @@ pub(crate) struct EngineArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct SearchArgs {
-    /// Catalogs, then the request
-    #[arg(required = true, value_name = "CATALOG]... [REQUEST", num_args = 1..)]
+    /// Catalogs, then the request in one word or in quotes
+    #[arg(required = true, value_name = "CATALOG... REQUEST", num_args = 1..)]
     pub words: Vec<String>,
     /// How many tools at most
     #[arg(short, default_value_t = toolrack::DEFAULT_K)]
@@ -99,7 +129,7 @@ pub(crate) struct SearchArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ListArgs {
-    /// Catalogs
+    /// Catalogs; those of the settings when none is given
     #[arg(value_name = "CATALOG")]
     pub catalogs: Vec<String>,
     /// Only tools of this namespace
@@ -110,7 +140,7 @@ pub(crate) struct ListArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ShowArgs {
     /// Catalogs, then the tool: its name, id, or the unique end of its name
-    #[arg(required = true, value_name = "CATALOG]... [NAME", num_args = 1..)]
+    #[arg(required = true, value_name = "CATALOG... NAME", num_args = 1..)]
     pub words: Vec<String>,
 }
 
@@ -153,10 +183,11 @@ pub(crate) struct DatasetArgs {
 pub(crate) struct EvalArgs {
     #[command(flatten)]
     pub data: DatasetArgs,
-    /// Models to compare
+    /// Models to compare: static (the bundled one, by default), static:DIMENSIONS, none, or a model's
+    /// folder
     #[arg(long, value_name = "MODEL", value_delimiter = ',')]
     pub embedder: Vec<String>,
-    /// Fusions to compare; hybrid, lexical and dense by default
+    /// Fusions to compare: hybrid, lexical and dense (the default), rrf[:K], weighted:W, agreement[:W]
     #[arg(long, value_name = "FUSION", value_delimiter = ',')]
     pub fusion: Vec<String>,
     /// Baselines to compare with: jaccard, bm25
@@ -171,16 +202,18 @@ pub(crate) struct EvalArgs {
     /// Measure settings on the half that they were not fitted on
     #[arg(long)]
     pub held_out: bool,
-    /// The k of the sweep
+    /// The k of the sweep, which tells what sending the best k finds and costs; 1,2,3,5,8,10,15,20,30,50
+    /// by default
     #[arg(short, long = "k", value_name = "K", value_delimiter = ',')]
     pub ks: Vec<usize>,
-    /// Cosine thresholds of the sweep
+    /// Cosine thresholds of the gate's sweep, in the JSON and HTML reports; 0 to 0.7 in steps of 0.05 by
+    /// default
     #[arg(long, value_name = "COSINE", value_delimiter = ',', allow_negative_numbers = true)]
     pub thresholds: Vec<f32>,
-    /// Measures: R@K, C@K, nDCG@K, MRR
+    /// Measures: R@K, C@K, nDCG@K, MRR; R@1,R@5,R@10,C@5,C@10,nDCG@10,MRR by default
     #[arg(long, value_name = "MEASURE", value_delimiter = ',')]
     pub metrics: Vec<String>,
-    /// How many tools are ranked for a query
+    /// How many tools are ranked for a query; what lies deeper counts as missed
     #[arg(long, default_value_t = 100)]
     pub depth: usize,
     /// Resampled means behind each interval
@@ -189,7 +222,7 @@ pub(crate) struct EvalArgs {
     /// Seed of the resampling
     #[arg(long, default_value_t = 17)]
     pub seed: u64,
-    /// The most misses that are listed
+    /// The most misses, with what outranked them, that the JSON and HTML reports list for a system
     #[arg(long, default_value_t = 20)]
     pub misses: usize,
     /// Write Markdown to standard output
@@ -300,10 +333,10 @@ pub(crate) struct ReplayArgs {
     /// Catalogs of the traces and files of runs
     #[arg(long, value_name = "CATALOG")]
     pub catalog: Vec<String>,
-    /// Limits of the working set to compare
+    /// Limits of the working set to compare; by default the settings' and half of it
     #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
     pub limit: Vec<usize>,
-    /// Timings to compare
+    /// Timings to compare; both by default
     #[arg(long, value_enum, value_delimiter = ',')]
     pub timing: Vec<TimingArg>,
     /// Steps after which an unwanted tool is stale, to compare
@@ -315,7 +348,7 @@ pub(crate) struct ReplayArgs {
     /// Tools that are always visible
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub core: Vec<String>,
-    /// Baselines that show the best k for each turn
+    /// Baselines that show the best k for each turn; by default what a turn brings in, and the limit
     #[arg(long, value_name = "K", value_delimiter = ',')]
     pub top_k: Vec<usize>,
     /// What the model says to find_tool
@@ -342,7 +375,7 @@ pub(crate) enum LevelArg {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LintArgs {
-    /// Catalogs
+    /// Catalogs; those of the settings when none is given
     #[arg(value_name = "CATALOG")]
     pub catalogs: Vec<String>,
     /// A labelled dataset over the same tools: tools that it never retrieves are told too
@@ -354,7 +387,7 @@ pub(crate) struct LintArgs {
     /// Exit with 1 when something of this level or worse was found
     #[arg(long, value_enum, default_value_t = LevelArg::Error)]
     pub fail_on: LevelArg,
-    /// Leave out findings of this rule
+    /// Leave out findings of this rule, by the name that the findings have
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     pub allow: Vec<String>,
     /// The most findings of a rule that the text lists
@@ -370,7 +403,7 @@ pub(crate) struct TuneArgs {
     /// A dataset's folder
     #[arg(value_name = "DATASET")]
     pub dataset: PathBuf,
-    /// Where to write the settings
+    /// Where to write the settings; --config loads them
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Seed by which the dataset is cut into halves

@@ -184,7 +184,10 @@ pub(crate) fn note_namespace(snapshot: &Snapshot, asked: &str, output: &Output) 
     }
     let shown: Vec<&str> = known.iter().take(SHOWN).copied().collect();
     let more = if known.len() > SHOWN { ", ..." } else { "" };
-    output.note(&format!("no tool has the namespace '{asked}': there are {}{more}", shown.join(", ")));
+    output.note(&format!(
+        "no tool has the namespace '{asked}': there are {}{more}",
+        shown.join(", ")
+    ));
 }
 
 /// Tells of definitions that were left out.

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use toolrack::eval::{
-    Dataset, Difference, EngineSettings, Estimate, Report, RunMeta, System, check, evaluate, halves,
-    rank_with, read_run, write_qrels, write_run, write_trec_run,
+    Dataset, Difference, EngineSettings, Estimate, Report, RunMeta, System, check, evaluate,
+    halves, rank_with, read_run, write_qrels, write_run, write_trec_run,
 };
 use toolrack::{Config, Fitted};
 

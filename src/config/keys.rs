@@ -47,11 +47,7 @@ pub(crate) const TABLES: [(&str, &str); 11] = [
 
 /// All keys, table by table.
 pub(crate) const KEYS: &[Key] = &[
-    key(
-        "catalog",
-        "[]",
-        "Files, folders or URLs of tool listings that commands use when given none.",
-    ),
+    key("catalog", "[]", "Files or folders of tool listings that commands use when given none."),
     key(
         "engine.embedder",
         "\"static\"",
@@ -137,8 +133,9 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     map(
         "session.intent",
-        "language = \"en\"",
-        "Rules that say how many tools a message brings in, as IntentRules has them.",
+        "language = \"en\"\ncomplexity = { moderate_words = 15, complex_words = 40, moderate_joints = 1, \
+         complex_joints = 3 }",
+        "Rules that say how many tools a message brings in, as IntentRules has them; unset for none.",
     ),
     key("session.meta_tool", "\"find_tool\"", "Name of the meta-tool."),
     key("session.working_set.limit", "20", "The most tools that are visible at once."),
@@ -216,7 +213,10 @@ pub(crate) fn template() -> String {
             out += &format!("# {}\n", key.doc);
             out += &match (key.default, key.is_map) {
                 (Some(default), _) => format!("# {name} = {default}\n"),
-                (None, true) => format!("# {name}.{}  (an example)\n", key.example),
+                (None, true) => {
+                    let lines = key.example.lines();
+                    lines.map(|line| format!("# {name}.{line}  (an example)\n")).collect()
+                }
                 (None, false) => format!("# {name} = {}  (an example)\n", key.example),
             };
         }

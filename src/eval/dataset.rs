@@ -373,8 +373,9 @@ fn read_catalog(folder: &Path) -> Result<(PathBuf, Catalog)> {
     } else {
         reader.read(&path)?
     };
-    let catalog = Catalog::from_listing(path.display().to_string(), listing)
-        .map_err(|error| if error.kind() == ErrorKind::EmptyCatalog { error.within(path.display()) } else { error })?;
+    let catalog = Catalog::from_listing(path.display().to_string(), listing).map_err(|error| {
+        if error.kind() == ErrorKind::EmptyCatalog { error.within(path.display()) } else { error }
+    })?;
     Ok((path, catalog))
 }
 

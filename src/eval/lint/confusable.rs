@@ -17,7 +17,12 @@ const LEAST_WORDS: usize = 3;
 /// Share of its own requests for which another tool comes first.
 const CONFUSED: f64 = 0.5;
 
-pub(super) fn check(engine: &Engine, snapshot: &Snapshot, add: &mut Add<'_>) -> Result<()> {
+pub(super) fn check(
+    engine: &Engine,
+    snapshot: &Snapshot,
+    add: &mut Add<'_>,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<()> {
     let duplicates = near_duplicates(snapshot);
     for &(a, b, share) in &duplicates {
         let other = snapshot.tool(a).id();
@@ -31,6 +36,7 @@ pub(super) fn check(engine: &Engine, snapshot: &Snapshot, add: &mut Add<'_>) -> 
     let is_duplicate =
         |a: usize, b: usize| duplicates.iter().any(|&(x, y, _)| (x, y) == (a.min(b), a.max(b)));
     for (row, tool) in snapshot.tools().enumerate() {
+        progress(row, snapshot.len());
         let requests = own_words(tool);
         let mut above: BTreeMap<usize, usize> = BTreeMap::new();
         for request in &requests {

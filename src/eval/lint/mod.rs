@@ -154,7 +154,9 @@ impl Rule {
             Self::NoUsage => "add a sentence such as 'Use this when ...'",
             Self::NearDuplicate => "remove one, or say in both how they differ",
             Self::Confusable => "name in the first sentence what sets it apart from the other",
-            Self::NameCollision => "rename one so that its first 50 characters differ",
+            Self::NameCollision => {
+                "rename one: letters, digits, _ and - have to differ in the first 53 characters"
+            }
             Self::SharedName => "put what sets them apart into the names, or keep the namespaces",
             Self::UndescribedParameter => "describe each parameter: requests often name arguments",
             Self::NoSchema => "add the parameters' JSON schema",
@@ -300,6 +302,19 @@ pub fn lint(
     labelled: Option<&Dataset>,
     options: &LintOptions,
 ) -> Result<LintReport> {
+    lint_with(engine, labelled, options, &mut |_, _| {})
+}
+
+/// Like [`lint`], telling how many of how many tools were compared with the others.
+///
+/// # Errors
+/// As [`lint`].
+pub fn lint_with(
+    engine: &Engine,
+    labelled: Option<&Dataset>,
+    options: &LintOptions,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<LintReport> {
     let snapshot = engine.snapshot();
     let mut places = Places::default();
     let mut findings = Vec::new();
@@ -321,7 +336,7 @@ pub fn lint(
         });
     };
     text::check(&snapshot, options.max_tokens, &mut add);
-    confusable::check(engine, &snapshot, &mut add)?;
+    confusable::check(engine, &snapshot, &mut add, progress)?;
     if let Some(labelled) = labelled {
         never_retrieved(engine, &snapshot, labelled, options.k, &mut add)?;
     }
@@ -340,6 +355,15 @@ fn never_retrieved(
     k: usize,
     add: &mut Add<'_>,
 ) -> Result<()> {
+    if !labelled.tools().any(|tool| snapshot.row(tool.id()).is_some()) {
+        return Err(Error::new(
+            ErrorKind::InvalidSetting,
+            format!(
+                "no tool of {} is in the catalog: give a dataset over the same tools and namespaces",
+                labelled.name()
+            ),
+        ));
+    }
     let mut asked: BTreeMap<usize, (usize, usize, String)> = BTreeMap::new();
     for query in labelled.queries() {
         // Rows of the dataset's catalog, which may have another order than the engine's.
@@ -389,20 +413,32 @@ impl Places {
         let Some((file, at)) = place.rsplit_once(", ") else { return (None, None) };
         let line = match at.strip_prefix("line ") {
             Some(line) => line.parse().ok(),
-            None => self.search(file, name),
+            None => self.search(file, name, earlier(snapshot, row, file)),
         };
         (Some(file.to_owned()), line)
     }
 
-    /// The line on which `file` first has `name` as a JSON string.
-    fn search(&mut self, file: &str, name: &str) -> Option<usize> {
+    /// The line on which `file` has `name` as the value of a name, after `skip` others of that name; else
+    /// the first on which it has it as any JSON string.
+    fn search(&mut self, file: &str, name: &str, skip: usize) -> Option<usize> {
         let text =
             self.texts.entry(file.to_owned()).or_insert_with(|| std::fs::read_to_string(file).ok());
         let quoted = serde_json::to_string(name).ok()?;
         let text = text.as_ref()?;
-        let at = text.find(&quoted)?;
+        let is_name = |&at: &usize| {
+            let key = text[..at].trim_end().strip_suffix(':').map(str::trim_end);
+            key.is_some_and(|key| key.ends_with("\"name\""))
+        };
+        let mut all = text.match_indices(&quoted).map(|(at, _)| at);
+        let at = all.clone().filter(is_name).nth(skip).or_else(|| all.next())?;
         Some(text[..at].bytes().filter(|&byte| byte == b'\n').count() + 1)
     }
+}
+
+/// How many tools before `row` have its name, in another namespace, and come from `file`.
+fn earlier(snapshot: &Snapshot, row: usize, file: &str) -> usize {
+    let rows = snapshot.names().by_name(snapshot.tool(row).name()).iter();
+    rows.filter(|&&other| other < row && snapshot.place(other).starts_with(file)).count()
 }
 
 /// The catalog of a dataset, for linting it with its labels.

@@ -1,5 +1,8 @@
 //! Findings for code hosts: SARIF 2.1.0.
 
+use std::fmt::Write as _;
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use super::{Finding, Level, LintReport, Rule};
@@ -43,8 +46,9 @@ fn result(finding: &Finding) -> Value {
         Level::Note => "note",
     };
     let mut location = json!({"logicalLocations": [{"fullyQualifiedName": finding.tool}]});
-    if let Some(file) = &finding.file {
-        let mut physical = json!({"artifactLocation": {"uri": file.replace('\\', "/")}});
+    // Standard input is no artifact that a code host could open.
+    if let Some(file) = finding.file.as_ref().filter(|file| Path::new(file).exists()) {
+        let mut physical = json!({"artifactLocation": {"uri": uri(file)}});
         if let Some(line) = finding.line {
             physical["region"] = json!({"startLine": line});
         }
@@ -56,4 +60,36 @@ fn result(finding: &Finding) -> Value {
         "message": {"text": format!("{}: {}. To mend it, {}.", finding.tool, finding.message, finding.fix)},
         "locations": [location],
     })
+}
+
+/// The path as a URI (RFC 3986): relative as it is, absolute with its scheme.
+fn uri(path: &str) -> String {
+    let path = path.replace('\\', "/");
+    let is_absolute = Path::new(&path).is_absolute();
+    let mut out = String::new();
+    if is_absolute {
+        out.push_str(if path.starts_with('/') { "file://" } else { "file:///" });
+    }
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::uri;
+
+    #[test]
+    fn paths_become_uris() {
+        assert_eq!(uri("tools/a.json"), "tools/a.json");
+        assert_eq!(uri("my tools#1/ä.json"), "my%20tools%231/%C3%A4.json");
+        #[cfg(unix)]
+        assert_eq!(uri("/data/a b.json"), "file:///data/a%20b.json");
+    }
 }

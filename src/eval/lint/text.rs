@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::Value;
 
 use super::{Add, Rule};
-use crate::catalog::{MAX_PROVIDER_NAME, Snapshot, Tool, schema_text};
+use crate::catalog::{Snapshot, Tool, readable, schema_text};
 use crate::eval::baseline::definition_tokens;
 use crate::text::stems;
 
@@ -62,7 +62,7 @@ fn description(row: usize, tool: &Tool, add: &mut Add<'_>) {
     }
     let said: BTreeSet<String> = stems(text).into_iter().collect();
     let name: BTreeSet<String> = stems(tool.name()).into_iter().collect();
-    if said.is_subset(&name) {
+    if !said.is_empty() && said.is_subset(&name) {
         let message = format!("its description \"{}\" says no more than its name", shown(text));
         add(Rule::RepeatsName, row, None, 0.0, message);
     } else if said.len() < 3 && !is_unspaced(text) {
@@ -89,7 +89,9 @@ fn description(row: usize, tool: &Tool, add: &mut Add<'_>) {
         add(Rule::Jargon, row, None, share, message);
     }
     let lower = text.to_lowercase();
-    if said.len() >= 3 && lower.is_ascii() && !USAGE.iter().any(|hint| lower.contains(hint)) {
+    // The words are English ones; a dash or a curly quote is in any language.
+    let is_english = lower.chars().all(|c| c.is_ascii() || !c.is_alphabetic());
+    if said.len() >= 3 && is_english && !USAGE.iter().any(|hint| lower.contains(hint)) {
         let message = "its description says what it does but not when to use it".to_owned();
         add(Rule::NoUsage, row, None, 0.0, message);
     }
@@ -286,7 +288,7 @@ fn names(snapshot: &Snapshot, add: &mut Add<'_>) {
     let mut by_plain: HashMap<String, Vec<usize>> = HashMap::new();
     let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (row, tool) in snapshot.tools().enumerate() {
-        by_plain.entry(plain(tool)).or_default().push(row);
+        by_plain.entry(readable(tool.id())).or_default().push(row);
         by_name.entry(tool.name()).or_default().push(row);
     }
     let mut collisions: Vec<&Vec<usize>> =
@@ -306,19 +308,6 @@ fn names(snapshot: &Snapshot, add: &mut Add<'_>) {
         let message = format!("{} namespaces have a tool called '{name}'", rows.len());
         add(Rule::SharedName, rows[0], rows.get(1).copied(), rows.len() as f64, message);
     }
-}
-
-/// The name as providers take it, cut to their limit without the hash that tells cut names apart.
-fn plain(tool: &Tool) -> String {
-    let whole = match tool.namespace() {
-        crate::catalog::DEFAULT_NAMESPACE => tool.name().to_owned(),
-        namespace => format!("{namespace}__{}", tool.name()),
-    };
-    whole
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' })
-        .take(MAX_PROVIDER_NAME)
-        .collect()
 }
 
 fn shown(text: &str) -> String {

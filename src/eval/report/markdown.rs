@@ -98,7 +98,8 @@ impl Report {
         let _ = writeln!(out, "| dataset | tools | queries | {} |", names.join(" | "));
         let _ = writeln!(out, "|---|---:|---:|{}", "---:|".repeat(names.len()));
         for dataset in &self.datasets {
-            let values: Vec<f64> = dataset.systems.iter().map(|system| main_figure(system, main)).collect();
+            let values: Vec<f64> =
+                dataset.systems.iter().map(|system| main_figure(system, main)).collect();
             let best = values.iter().copied().fold(f64::MIN, f64::max);
             let cells: Vec<String> = values
                 .iter()
