@@ -176,6 +176,107 @@ fn errors_say_where_and_what_to_do() {
 }
 
 #[test]
+fn definitions_cannot_steer_the_terminal() {
+    let tools = r#"[{"name": "a\u001b[2J", "parameters": {},
+        "description": "Red \u001b[31mletters\u001b[0m \u202e on a wall when it rains.\r\nBell: \u0007"}]"#;
+    let commands: [&[&str]; 4] =
+        [&["list", "-"], &["search", "-", "letters on a wall"], &["show", "-", "a\u{1b}[2J"], &["lint", "-"]];
+    for command in commands {
+        let ran = ran(command, tools);
+        let text = ran.out + &ran.err;
+        assert!(text.contains(r"a\u{1b}[2J"), "{command:?}: {text}");
+        assert!(!text.contains(['\u{1b}', '\u{202e}', '\u{7}', '\r']), "{command:?}: {text:?}");
+    }
+    // For programs the words stay what they are.
+    let list = json(&self::ran(&["list", "-", "--json"], tools));
+    assert_eq!(list[0]["id"], "default/a\u{1b}[2J");
+}
+
+#[test]
+fn what_holds_no_tools_is_told() {
+    let error = |arguments: &[&str], stdin: &str| {
+        let ran = ran(arguments, stdin);
+        assert_eq!(ran.code, 2, "{}", ran.out);
+        ran.err
+    };
+    insta::assert_snapshot!(error(&["list", "-"], "[]"), @"error: standard input: the listing holds no tool: add at least one tool definition");
+    insta::assert_snapshot!(error(&["list", "-"], r#"{"dependencies": {"left-pad": {}}}"#), @"error: standard input holds no tool to rank, as what has no name counts as a tool that is built into a provider: give a list of tool definitions");
+    insta::assert_snapshot!(error(&["list", "-"], r#"{"mcpServers": {"files": {"command": "x"}}}"#), @"error: standard input is an MCP client's configuration, which names servers and not their tools: give the file's name, so that its servers are asked");
+    insta::assert_snapshot!(error(&["search", REGISTRY], ""), @"error: no catalog is given, as the last word ('tests/fixtures/registry61') is the request: name a file, a folder or - for standard input before it, or set 'catalog' in toolrack.toml");
+    insta::assert_snapshot!(error(&["show", REGISTRY, ""], ""), @"error: there is no tool '': list the catalog to see all");
+
+    // A folder's name starts no programs.
+    let folder = tempfile::tempdir().unwrap();
+    let tools = r#"{"tools": [{"name": "send", "inputSchema": {}}]}"#;
+    std::fs::write(folder.path().join("mail.json"), tools).unwrap();
+    let config = "{\n  // mine\n  \"mcpServers\": {\"x\": {\"command\": \"x\"},},\n}";
+    std::fs::write(folder.path().join("mcp.json"), config).unwrap();
+    let listed = ran_in(folder.path(), &["list", "."], "");
+    assert!(listed.out.contains("default/send") && listed.code == 0, "{}", listed.out);
+    assert!(
+        listed.err.contains("mcp.json is an MCP client's configuration: name it by itself"),
+        "{}",
+        listed.err
+    );
+
+    let nowhere = ran(&["search", REGISTRY, "rain", "--namespace", "wether"], "");
+    assert_eq!(nowhere.code, 1);
+    assert!(
+        nowhere.err.starts_with("no tool has the namespace 'wether': there are "),
+        "{}",
+        nowhere.err
+    );
+}
+
+#[test]
+fn errors_of_arguments_are_json_for_programs() {
+    let ran = ran(&["list", "--json", "--colour"], "");
+    assert_eq!(ran.code, 2);
+    let error: Value = serde_json::from_str(&ran.err).unwrap();
+    assert!(
+        error["error"].as_str().unwrap().starts_with("unexpected argument '--colour'"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn figures_are_compared_by_what_was_measured() {
+    let arguments = ["eval", REGISTRY, "--metrics", "MRR,R@3", "--samples", "50"];
+    let text = ran(&arguments, "");
+    assert!(text.out.contains("  hybrid - dense by MRR: "), "{}", text.out);
+    let markdown = ran(&[&arguments[..], &["--markdown"]].concat(), "").out;
+    assert!(markdown.contains("By MRR:\n\n- registry61: dense leads by"), "{markdown}");
+    assert!(!markdown.contains("nDCG@10, paired"), "{markdown}");
+    let deep = ran(&["eval", REGISTRY, "--depth", "5"], "");
+    insta::assert_snapshot!(deep.err, @"error: the depth is 5 but R@10 looks deeper: rank at least as many tools");
+
+    let folder = tempfile::tempdir().unwrap();
+    let part = folder.path().join("part.jsonl");
+    std::fs::write(&part, "{\"id\": \"registry61-01\", \"ranked\": []}\n").unwrap();
+    let part = ran(&["eval", REGISTRY, "--ranked", part.to_str().unwrap(), "--samples", "10"], "");
+    assert!(
+        part.err.contains("part.jsonl ranks nothing for 30 of 30 queries: they count as missed"),
+        "{}",
+        part.err
+    );
+}
+
+#[test]
+fn requests_that_nothing_fits_are_in_the_text() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("tools.jsonl"), "{\"name\": \"send_mail\", \"description\": \"Send an e-mail.\"}\n").unwrap();
+    std::fs::write(folder.path().join("queries.jsonl"), "{\"id\": 1, \"query\": \"boil seven eggs\", \"tools\": []}\n").unwrap();
+    let ran = ran_in(folder.path(), &["eval", ".", "--fusion", "hybrid", "--samples", "10"], "");
+    assert!(ran.out.contains("what is 0 was not measured."), "{}", ran.out);
+    assert!(
+        ran.out.contains("hybrid on 1 queries that nothing fits: no-match precision 1.000, recall 1.000"),
+        "{}",
+        ran.out
+    );
+}
+
+#[test]
 fn eval_writes_every_kind_of_report() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
@@ -272,6 +373,13 @@ fn check_fails_when_a_figure_drops() {
     let again = ["eval", REGISTRY, "--fusion", "hybrid", "--samples", "100", "--check", lean];
     assert_eq!(ran(&again, "").code, 0);
 
+    let mut hollow: Value = serde_json::from_str(&text).unwrap();
+    hollow["datasets"] = Value::Array(Vec::new());
+    std::fs::write(record, hollow.to_string()).unwrap();
+    let hollow = ran(&check, "");
+    assert_eq!(hollow.code, 2);
+    assert!(hollow.err.starts_with("error: the record holds no figure"), "{}", hollow.err);
+
     let mut better: Value = serde_json::from_str(&text).unwrap();
     let figure = &mut better["datasets"][0]["systems"][0]["figures"]["MRR"];
     (figure["mean"], figure["low"], figure["high"]) = (0.99.into(), 0.98.into(), 1.0.into());
@@ -345,7 +453,7 @@ fn tuned_settings_are_not_measured_on_what_they_were_fitted_on() {
                 "{{\"name\": \"{verb}_{noun}\", \"description\": \"To {verb} a {noun}.\"}}\n"
             );
             queries += &format!(
-                "{{\"id\": \"{verb}-{noun}\", \"query\": \"please {verb} my {noun}\", \"tools\": [\"{verb}_{noun}\"]}}\n"
+                "{{\"id\": \"{verb}-{noun}\", \"query\": \"Hello! please {verb} my {noun}\", \"request\": \"please {verb} my {noun}\", \"tools\": [\"{verb}_{noun}\"], \"steps\": [\"{verb}_{noun}\"]}}\n"
             );
         }
     }
@@ -374,6 +482,27 @@ fn tuned_settings_are_not_measured_on_what_they_were_fitted_on() {
     let measured = report["datasets"][0]["n_queries"].as_u64().unwrap();
     assert!((10..40).contains(&measured), "{measured}");
     assert_eq!(report["datasets"][0]["systems"][0]["name"], "tuned");
+
+    // Asking in other words is asking of the same requests.
+    let asked = ran_in(folder.path(), &["eval", ".", "--settings", "tuned.toml", "--text", "query"], "");
+    assert!(asked.err.contains("add --held-out"), "{}", asked.err);
+    // Another half would be one that the settings have seen.
+    let again =
+        ran_in(folder.path(), &["--config", "tuned.toml", "tune", ".", "--seed", "5"], "");
+    assert_eq!(again.code, 2);
+    assert!(
+        again.err.contains("were fitted on ") && again.err.contains("with seed 3 before"),
+        "{}",
+        again.err
+    );
+    let other = ran_in(folder.path(), &["tune", ".", "-o", "other.toml", "--seed", "5"], "");
+    assert_eq!(other.code, 0, "{}", other.err);
+    let both = ["eval", ".", "--settings", "tuned.toml,other.toml", "--held-out"];
+    let both = ran_in(folder.path(), &both, "");
+    assert_eq!(both.code, 2);
+    assert!(both.err.contains("by seeds [3, 5]"), "{}", both.err);
+    let replayed = ran_in(folder.path(), &["--config", "tuned.toml", "replay", "."], "");
+    assert!(replayed.err.contains("were fitted on "), "{}", replayed.err);
 }
 
 #[test]

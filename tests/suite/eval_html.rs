@@ -54,6 +54,10 @@ fn the_page_needs_nothing_but_itself_and_can_be_read_by_keyboard() {
     let reachable = page.matches("tabindex=0 role=img aria-label=").count();
     assert!(lines >= 12 && reachable >= lines, "{lines} {reachable}");
     assert!(page.contains("<a class=skip href=#main>"));
+    // On a narrow page charts keep a size at which they can be read, and scroll.
+    assert!(page.contains("@media(max-width:40rem){figure{overflow-x:auto}figure>svg{min-width:"));
+    // Of the set with a request that nothing fits the sweep tells what is refused.
+    assert_eq!(page.matches("aria-label=\"no-match recall: ").count(), 1);
     let first = page.find("<figcaption>").unwrap();
     assert!(page[first..].starts_with("<figcaption>Recall against tokens sent"));
 }

@@ -64,6 +64,36 @@ fn each_rule_finds_what_it_is_for() {
 }
 
 #[test]
+fn good_definitions_have_no_findings_and_odd_ones_the_right_one() {
+    let good = [
+        ("create_invoice", "Create a draft invoice with its line items. Use this when a customer has to be billed."),
+        ("search_flights", "Find flights between two airports on a date. Use this when a traveller plans a journey by air."),
+        ("get_forecast", "Get the weather of the next days for a city. Use this when somebody asks about rain or sun."),
+        ("translate_text", "Translate a text into another language. Use this when the reader does not understand the original."),
+        ("book_room", "Reserve a meeting room in the office. Use this when people need a place to gather."),
+    ];
+    let tool = |(name, description): &(&str, &str)| {
+        serde_json::json!({"name": name, "description": description, "parameters":
+            {"type": "object", "properties": {"it": {"type": "string", "description": "What it is about"}}}})
+    };
+    let all: Vec<_> = good.iter().map(tool).collect();
+    assert_eq!(lint_text(&serde_json::to_string(&all).unwrap()).findings, []);
+
+    let odd = [
+        // Stop words alone do not repeat a name.
+        ("launch", "Do it"),
+        // A dash and a curly quote are English, too.
+        ("add_numbers", "Computes the sum of two integers — the caller’s own — as a decimal number"),
+        ("café", "Öffnet die Tür eines Cafés mit dem Schlüssel des Besitzers"),
+    ];
+    let all: Vec<_> = odd.iter().map(tool).collect();
+    let report = lint_text(&serde_json::to_string(&all).unwrap());
+    assert_eq!(rules(&report, "launch"), [Rule::ShortDescription]);
+    assert_eq!(rules(&report, "add_numbers"), [Rule::NoUsage]);
+    assert!(!rules(&report, "café").contains(&Rule::NoUsage), "{report:?}");
+}
+
+#[test]
 fn twins_and_tools_that_are_outranked_are_told() {
     let report = lint_text(
         r#"[{"name": "list_mail", "description": "List the newest messages of the mailbox when asked."},
@@ -88,7 +118,9 @@ fn names_that_meet_are_told() {
     let report = lint_text(&format!(
         r#"[{{"name": "get.user", "namespace": "a"}}, {{"name": "get_user", "namespace": "a"}},
             {{"name": "get_user", "namespace": "b"}},
-            {{"name": "{stem}_create"}}, {{"name": "{stem}_delete"}}]"#
+            {{"name": "{stem}_create"}}, {{"name": "{stem}_delete"}},
+            {{"name": "sixty_four_characters_are_not_enough_for_what_this_is_to_b_one_and_more"}},
+            {{"name": "sixty_four_characters_are_not_enough_for_what_this_is_to_b_two_and_more"}}]"#
     ));
     let collisions: Vec<&str> = report
         .findings
@@ -96,7 +128,7 @@ fn names_that_meet_are_told() {
         .filter(|finding| finding.rule == Rule::NameCollision)
         .map(|finding| finding.tool.as_str())
         .collect();
-    assert_eq!(collisions.len(), 2, "{collisions:?}");
+    assert_eq!(collisions.len(), 3, "{collisions:?}");
     assert!(report.findings.iter().any(|finding| finding.rule == Rule::SharedName));
 }
 
@@ -110,6 +142,22 @@ fn places_are_lines_of_files() {
     let report = lint(&engine, None, &LintOptions::default()).unwrap();
     let second = report.findings.iter().find(|f| f.tool == "default/second").unwrap();
     assert_eq!((second.line, second.file.as_deref()), (Some(4), path.to_str()));
+    // A word of another definition is no place, and two of one name have a line each.
+    let many = folder.path().join("many tools.json");
+    let text = "[\n {\"name\": \"see\", \"description\": \"See\", \"parameters\": {\"properties\":\n\
+                {\"last\": {\"enum\": [\"last\"]}}}},\n {\"namespace\": \"a\", \"name\": \"last\"},\n\
+                {\"namespace\": \"b\", \"name\": \"last\"}]";
+    std::fs::write(&many, text).unwrap();
+    let engine = Engine::builder(Catalog::read(&many).unwrap()).build().unwrap();
+    let lines = lint(&engine, None, &LintOptions::default()).unwrap();
+    let line = |tool: &str| lines.findings.iter().find(|f| f.tool == tool).unwrap().line;
+    assert_eq!((line("a/last"), line("b/last")), (Some(4), Some(5)));
+    let uri = lines.to_sarif()["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
+        ["artifactLocation"]["uri"]
+        .clone();
+    let uri = uri.as_str().unwrap();
+    assert!(uri.starts_with("file:///") && uri.ends_with("/many%20tools.json"), "{uri}");
+
     let sarif = report.to_sarif();
     assert_eq!(sarif["version"], "2.1.0");
     let result = &sarif["runs"][0]["results"][0];
@@ -130,6 +178,9 @@ fn labelled_requests_tell_what_is_never_retrieved() {
     let report = lint(&engine, Some(&set), &options).unwrap();
     let never = report.findings.iter().filter(|f| f.rule == Rule::NeverRetrieved).count();
     assert!((1..=12).contains(&never), "{never}");
+    let other = Engine::builder(Catalog::parse(r#"[{"name": "unheard_of"}]"#).unwrap()).build().unwrap();
+    let error = lint(&other, Some(&set), &options).unwrap_err();
+    insta::assert_snapshot!(error, @"no tool of registry61 is in the catalog: give a dataset over the same tools and namespaces");
     let allowed = options.allow([Rule::NeverRetrieved]);
     let report = lint(&engine, Some(&set), &allowed).unwrap();
     assert!(report.findings.iter().all(|finding| finding.rule != Rule::NeverRetrieved));
