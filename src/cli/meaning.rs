@@ -283,7 +283,7 @@ fn split_last(mut words: Vec<String>) -> (Vec<String>, String) {
 fn sources(typed: Vec<String>, config: &Config) -> anyhow::Result<Vec<String>> {
     match (typed.is_empty(), config.catalog.is_empty()) {
         (false, _) => Ok(typed),
-        (true, false) => Ok(config.catalog.clone()),
+        (true, false) => Ok(config.sources()),
         (true, true) => bail!(
             "no catalog is given: name a file, a folder or - for standard input, or set 'catalog' \
              in {CONFIG_FILE}"

@@ -47,7 +47,11 @@ pub(crate) const TABLES: [(&str, &str); 11] = [
 
 /// All keys, table by table.
 pub(crate) const KEYS: &[Key] = &[
-    key("catalog", "[]", "Files or folders of tool listings that commands use when given none."),
+    key(
+        "catalog",
+        "[]",
+        "Files or folders of tool listings that commands use when given none; looked for beside this file.",
+    ),
     key(
         "engine.embedder",
         "\"static\"",

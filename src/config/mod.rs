@@ -224,6 +224,15 @@ impl Config {
         open_embedder(&self.engine.embedder, &self.folder)
     }
 
+    /// The listings of [`catalog`](Self::catalog), relative ones looked for beside the file.
+    pub fn sources(&self) -> Vec<String> {
+        let beside = |source: &String| match source.as_str() {
+            "-" => source.clone(),
+            source => self.folder.join(source).display().to_string(),
+        };
+        self.catalog.iter().map(beside).collect()
+    }
+
     /// Folder against which relative paths are read.
     #[cfg(feature = "gateway")]
     pub(crate) fn folder(&self) -> &Path {

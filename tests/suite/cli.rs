@@ -179,8 +179,12 @@ fn errors_say_where_and_what_to_do() {
 fn definitions_cannot_steer_the_terminal() {
     let tools = r#"[{"name": "a\u001b[2J", "parameters": {},
         "description": "Red \u001b[31mletters\u001b[0m \u202e on a wall when it rains.\r\nBell: \u0007"}]"#;
-    let commands: [&[&str]; 4] =
-        [&["list", "-"], &["search", "-", "letters on a wall"], &["show", "-", "a\u{1b}[2J"], &["lint", "-"]];
+    let commands: [&[&str]; 4] = [
+        &["list", "-"],
+        &["search", "-", "letters on a wall"],
+        &["show", "-", "a\u{1b}[2J"],
+        &["lint", "-"],
+    ];
     for command in commands {
         let ran = ran(command, tools);
         let text = ran.out + &ran.err;
@@ -218,6 +222,12 @@ fn what_holds_no_tools_is_told() {
         "{}",
         listed.err
     );
+
+    // What a settings file names is looked for beside it, wherever the command runs.
+    std::fs::write(folder.path().join("toolrack.toml"), "catalog = [\"mail.json\"]").unwrap();
+    let settings = folder.path().join("toolrack.toml");
+    let beside = ran(&["list", "--config", settings.to_str().unwrap()], "");
+    assert!(beside.out.contains("default/send"), "{}{}", beside.out, beside.err);
 
     let nowhere = ran(&["search", REGISTRY, "rain", "--namespace", "wether"], "");
     assert_eq!(nowhere.code, 1);
@@ -265,12 +275,22 @@ fn figures_are_compared_by_what_was_measured() {
 #[test]
 fn requests_that_nothing_fits_are_in_the_text() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("tools.jsonl"), "{\"name\": \"send_mail\", \"description\": \"Send an e-mail.\"}\n").unwrap();
-    std::fs::write(folder.path().join("queries.jsonl"), "{\"id\": 1, \"query\": \"boil seven eggs\", \"tools\": []}\n").unwrap();
+    std::fs::write(
+        folder.path().join("tools.jsonl"),
+        "{\"name\": \"send_mail\", \"description\": \"Send an e-mail.\"}\n",
+    )
+    .unwrap();
+    std::fs::write(
+        folder.path().join("queries.jsonl"),
+        "{\"id\": 1, \"query\": \"boil seven eggs\", \"tools\": []}\n",
+    )
+    .unwrap();
     let ran = ran_in(folder.path(), &["eval", ".", "--fusion", "hybrid", "--samples", "10"], "");
     assert!(ran.out.contains("what is 0 was not measured."), "{}", ran.out);
     assert!(
-        ran.out.contains("hybrid on 1 queries that nothing fits: no-match precision 1.000, recall 1.000"),
+        ran.out.contains(
+            "hybrid on 1 queries that nothing fits: no-match precision 1.000, recall 1.000"
+        ),
         "{}",
         ran.out
     );
@@ -484,11 +504,11 @@ fn tuned_settings_are_not_measured_on_what_they_were_fitted_on() {
     assert_eq!(report["datasets"][0]["systems"][0]["name"], "tuned");
 
     // Asking in other words is asking of the same requests.
-    let asked = ran_in(folder.path(), &["eval", ".", "--settings", "tuned.toml", "--text", "query"], "");
+    let asked =
+        ran_in(folder.path(), &["eval", ".", "--settings", "tuned.toml", "--text", "query"], "");
     assert!(asked.err.contains("add --held-out"), "{}", asked.err);
     // Another half would be one that the settings have seen.
-    let again =
-        ran_in(folder.path(), &["--config", "tuned.toml", "tune", ".", "--seed", "5"], "");
+    let again = ran_in(folder.path(), &["--config", "tuned.toml", "tune", ".", "--seed", "5"], "");
     assert_eq!(again.code, 2);
     assert!(
         again.err.contains("were fitted on ") && again.err.contains("with seed 3 before"),

@@ -66,11 +66,26 @@ fn each_rule_finds_what_it_is_for() {
 #[test]
 fn good_definitions_have_no_findings_and_odd_ones_the_right_one() {
     let good = [
-        ("create_invoice", "Create a draft invoice with its line items. Use this when a customer has to be billed."),
-        ("search_flights", "Find flights between two airports on a date. Use this when a traveller plans a journey by air."),
-        ("get_forecast", "Get the weather of the next days for a city. Use this when somebody asks about rain or sun."),
-        ("translate_text", "Translate a text into another language. Use this when the reader does not understand the original."),
-        ("book_room", "Reserve a meeting room in the office. Use this when people need a place to gather."),
+        (
+            "create_invoice",
+            "Create a draft invoice with its line items. Use this when a customer has to be billed.",
+        ),
+        (
+            "search_flights",
+            "Find flights between two airports on a date. Use this when a traveller plans a journey by air.",
+        ),
+        (
+            "get_forecast",
+            "Get the weather of the next days for a city. Use this when somebody asks about rain or sun.",
+        ),
+        (
+            "translate_text",
+            "Translate a text into another language. Use this when the reader does not understand the original.",
+        ),
+        (
+            "book_room",
+            "Reserve a meeting room in the office. Use this when people need a place to gather.",
+        ),
     ];
     let tool = |(name, description): &(&str, &str)| {
         serde_json::json!({"name": name, "description": description, "parameters":
@@ -83,14 +98,17 @@ fn good_definitions_have_no_findings_and_odd_ones_the_right_one() {
         // Stop words alone do not repeat a name.
         ("launch", "Do it"),
         // A dash and a curly quote are English, too.
-        ("add_numbers", "Computes the sum of two integers — the caller’s own — as a decimal number"),
+        (
+            "add_numbers",
+            "Computes the sum of two integers — the caller’s own — as a decimal number",
+        ),
         ("café", "Öffnet die Tür eines Cafés mit dem Schlüssel des Besitzers"),
     ];
-    let all: Vec<_> = odd.iter().map(tool).collect();
+    let all: Vec<_> = odd.iter().chain(&good).map(tool).collect();
     let report = lint_text(&serde_json::to_string(&all).unwrap());
     assert_eq!(rules(&report, "launch"), [Rule::ShortDescription]);
     assert_eq!(rules(&report, "add_numbers"), [Rule::NoUsage]);
-    assert!(!rules(&report, "café").contains(&Rule::NoUsage), "{report:?}");
+    assert_eq!(rules(&report, "café"), [Rule::MixedLanguages]);
 }
 
 #[test]
@@ -178,7 +196,8 @@ fn labelled_requests_tell_what_is_never_retrieved() {
     let report = lint(&engine, Some(&set), &options).unwrap();
     let never = report.findings.iter().filter(|f| f.rule == Rule::NeverRetrieved).count();
     assert!((1..=12).contains(&never), "{never}");
-    let other = Engine::builder(Catalog::parse(r#"[{"name": "unheard_of"}]"#).unwrap()).build().unwrap();
+    let other =
+        Engine::builder(Catalog::parse(r#"[{"name": "unheard_of"}]"#).unwrap()).build().unwrap();
     let error = lint(&other, Some(&set), &options).unwrap_err();
     insta::assert_snapshot!(error, @"no tool of registry61 is in the catalog: give a dataset over the same tools and namespaces");
     let allowed = options.allow([Rule::NeverRetrieved]);

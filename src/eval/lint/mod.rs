@@ -1,6 +1,7 @@
 //! What will not be found in a catalog, why, and what to do.
 
 mod confusable;
+mod language;
 mod sarif;
 mod text;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use super::{Add, Rule};
+use super::{Add, Rule, language as spoken};
 use crate::catalog::{Snapshot, Tool, readable, schema_text};
 use crate::eval::baseline::definition_tokens;
 use crate::text::stems;
@@ -40,11 +40,20 @@ pub(super) fn check(snapshot: &Snapshot, max_tokens: usize, add: &mut Add<'_>) {
     let languages: Vec<Option<Script>> =
         snapshot.tools().map(|tool| main_script(tool.description())).collect();
     let common = most_common(languages.iter().flatten().copied());
+    let spoken: Vec<Option<&str>> =
+        snapshot.tools().map(|tool| spoken::of(tool.description())).collect();
+    let most = spoken::most_common(&spoken);
     for (row, tool) in snapshot.tools().enumerate() {
         description(row, tool, add);
         parameters(row, tool, add);
         hidden(row, tool, add);
         language(row, tool, languages[row], common, add);
+        if let (Some(own), Some(most)) = (spoken[row], most)
+            && own != most
+        {
+            let message = format!("its description is in {own}, most of the catalog in {most}");
+            add(Rule::MixedLanguages, row, None, 1.0, message);
+        }
         let tokens = definition_tokens(tool);
         if tokens > max_tokens {
             let message = format!("it takes {tokens} tokens, more than {max_tokens}");

@@ -6,7 +6,6 @@ use super::chart::{Dot, Dots, Lines, Series, escape};
 use super::markdown::{interval, percent, short, signed};
 use super::{DatasetReport, Difference, Group, Report, SystemReport};
 use crate::eval::bootstrap::{Estimate, mean};
-use crate::eval::metric::Metric;
 
 const STYLE: &str = include_str!("page.css");
 
