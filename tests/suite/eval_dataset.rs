@@ -80,7 +80,7 @@ fn broken_datasets_say_where_and_what_to_do() {
     insta::assert_snapshot!(error(TOOLS, r#"{"id": "1", "query": "q"}"#), @"queries.jsonl, line 1: field 'tools' is missing: name the tools that the request needs, or write [] when none fits");
     insta::assert_snapshot!(error(TOOLS, r#"{"id": "1", "query": "q", "tools": ["read_file"], "steps": ["x"]}"#), @"queries.jsonl, line 1: step 'x' is not in the catalog: name a tool of tools.jsonl");
     insta::assert_snapshot!(error(TOOLS, r#"{"id": "1", "query": "q", "tools": ["read_file"], "alternatives": {"GET /mail": []}}"#), @"queries.jsonl, line 1: alternatives are given for 'GET /mail', which is not in 'tools': name a gold tool");
-    insta::assert_snapshot!(error(TOOLS, "{\"id\": \"1\", \"query\""), @"queries.jsonl, line 1: is no query (EOF while parsing an object at line 1 column 19): write an object with id, query and tools");
+    insta::assert_snapshot!(error(TOOLS, "{\"id\": \"1\", \"query\""), @"queries.jsonl, line 1: is no query (EOF while parsing an object at column 19): write an object with id, query and tools");
     insta::assert_snapshot!(error(TOOLS, "\n \n"), @"queries.jsonl is empty: write one query a line");
     insta::assert_snapshot!(error("", good), @"tools.jsonl is empty: give a list of tool definitions");
     insta::assert_snapshot!(error("{\"name\": \"a\"}\n\n{\"name\": \"a\"}", good), @"tool default/a is defined twice, at tools.jsonl, line 1 ('a') (tools.jsonl) and at tools.jsonl, line 3 ('a') (tools.jsonl): rename one or give each source its own namespace");
