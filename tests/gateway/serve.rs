@@ -184,7 +184,7 @@ async fn a_clients_configuration_is_a_catalog() {
     let (out, err) =
         (String::from_utf8_lossy(&listed.stdout), String::from_utf8_lossy(&listed.stderr));
     assert!(out.contains("a/alpha_2") && out.contains("more/send"), "{out}{err}");
-    assert!(err.contains("left out: b: ") && err.contains("/no/such/program"), "{err}");
+    assert!(err.contains("left out: server 'b': ") && err.contains("/no/such/program"), "{err}");
     let checked = ran(folder.path(), &["config", "--check", "mcp.json"]).await;
     insta::assert_snapshot!(String::from_utf8_lossy(&checked.stdout), @"mcp.json is valid (servers: a, b).");
 }
