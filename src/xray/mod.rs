@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::trace::{DamagedLine, Event, Trace};
 
 const HTML: &str = include_str!("page.html");
-pub(crate) const CSS: &str = include_str!("page.css");
+const CSS: &str = include_str!("page.css");
 const DOM: &str = include_str!("dom.js");
 const JS: &str = include_str!("page.js");
 
@@ -30,6 +30,7 @@ struct Data<'a> {
 
 /// What a page of one session among others says of it.
 #[derive(Serialize)]
+#[cfg_attr(not(feature = "gateway"), allow(dead_code, reason = "a gateway has several sessions"))]
 pub(crate) struct Whose<'a> {
     /// Its name.
     pub name: &'a str,
@@ -99,17 +100,17 @@ pub(crate) fn session_page(stream: &str, of: &Whose<'_>) -> String {
 }
 
 fn render(data: &Data<'_>) -> String {
-    fill(HTML, CSS, data, JS)
+    fill("", data, JS)
 }
 
-/// `html` with its style, data and script in their places; the script finds what `dom.js` has.
-pub(crate) fn fill(html: &str, css: &str, data: &impl Serialize, js: &str) -> String {
+/// The page with `style` beside its own, `data`, and a script that finds what `dom.js` has.
+pub(crate) fn fill(style: &str, data: &impl Serialize, script: &str) -> String {
     // Plain data with string keys always has a JSON form.
     let json = serde_json::to_string(data).unwrap_or_default();
     // Neither the end of the script element nor a comment can stand in it.
     let json = json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028");
-    let (before, rest) = html.split_once("/*css*/").unwrap_or((html, ""));
+    let (before, rest) = HTML.split_once("/*css*/").unwrap_or((HTML, ""));
     let (between, rest) = rest.split_once("/*data*/").unwrap_or((rest, ""));
     let (behind, after) = rest.split_once("/*js*/").unwrap_or((rest, ""));
-    [before, css, between, &json, behind, DOM, js, after].concat()
+    [before, CSS, style, between, &json, behind, DOM, script, after].concat()
 }

@@ -3,7 +3,7 @@
 const FORMAT = 1;
 const ROW = 56;
 let data;
-try { data = JSON.parse($("trace").textContent); }
+try { data = JSON.parse($("data").textContent); }
 catch (error) { data = { damaged: [{ line: 1, problem: `the page was changed after it was made: ${error.message}` }] }; }
 
 // ---- words

@@ -87,7 +87,7 @@ fn what_a_trace_holds_cannot_leave_its_place() {
     run.turn(attack).unwrap();
     let page = xray::page(&trace.events());
     assert!(!page.contains("<img") && !page.contains("<script>alert"));
-    let data = page.split_once(r#"id="trace">"#).unwrap().1.split_once("</script>").unwrap().0;
+    let data = page.split_once(r#"id="data">"#).unwrap().1.split_once("</script>").unwrap().0;
     let data: serde_json::Value = serde_json::from_str(data).unwrap();
     let messages: Vec<&str> =
         data["events"].as_array().unwrap().iter().filter_map(|e| e["message"].as_str()).collect();

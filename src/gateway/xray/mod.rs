@@ -24,6 +24,7 @@ use crate::xray::{self, Whose};
 const PERIOD: Duration = Duration::from_millis(500);
 /// Style of the overview, beside that of a run's page.
 const CSS: &str = include_str!("overview.css");
+const JS: &str = include_str!("overview.js");
 
 /// - `/` is the overview and `/events` what it follows, `/state` the same for machines.
 /// - `/session/{number}` is the page of one session, `/session/{number}/events` its trace.
@@ -49,9 +50,7 @@ pub(super) fn routes(hub: &Arc<Hub>, door: Door) -> Router {
 }
 
 fn overview() -> String {
-    let css = [xray::CSS, CSS].concat();
-    let data = json!({ "stream": "/events" });
-    xray::fill(include_str!("overview.html"), &css, &data, include_str!("overview.js"))
+    xray::fill(CSS, &json!({ "stream": "/events" }), JS)
 }
 
 fn find(hub: &Hub, number: u64) -> Option<Arc<ClientSession>> {

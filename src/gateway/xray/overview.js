@@ -1,6 +1,6 @@
 (() => {
 const STATE = { disabled: "switched off", connecting: "connecting", connected: "connected", waiting: "down, trying again", stopped: "stopped" };
-const { stream: url } = JSON.parse($("begin").textContent);
+const { stream: url } = JSON.parse($("data").textContent);
 let link = "connecting"; // "on", "off"
 let gateway = null; // what was heard last
 let heard = null; // when
@@ -126,6 +126,7 @@ function connect() {
   };
   source.onmessage = (message) => take(message.data);
 }
+document.title = "toolrack gateway";
 render();
 connect();
 // So that "12 s ago" stays true.
