@@ -186,11 +186,8 @@ fn policy_gate_trace(
     note("turn with policy, gate and working set", plain, "us", None);
     note("the same with a trace", traced, "us", None);
     let guard = selected + (traced - plain).max(0.0);
-    // Asked for is 1.30, which it is at and not safely below: 1.28 to 1.31 in eight runs. Until it
-    // is, what fails here is a change that makes it worse.
-    let name = "policy + gate + trace against bare select, 1.30 asked";
-    note(name, guard / ranked, "ratio", Some((1.45, false)));
-    note("traced turn, working set too, against bare select", traced / ranked, "ratio", None);
+    note("policy + gate + trace against bare select", guard / ranked, "ratio", Some((1.3, false)));
+    note("traced turn against bare select", traced / ranked, "ratio", Some((1.3, false)));
     Ok(())
 }
 

@@ -19,7 +19,7 @@ pub(crate) use top_k::{Best, top_k};
 pub use vectors::VectorCache;
 use vectors::text_key;
 
-use crate::catalog::Snapshot;
+use crate::catalog::{Risk, Snapshot};
 use crate::embed::{Embedder, Progress, Row, UnitVector, embed_documents, embed_queries};
 use crate::error::{Error, Result};
 use crate::lexical::{FieldWeights, LexicalIndex, LexicalScores, QueryTerms};
@@ -57,6 +57,8 @@ pub(crate) struct ToolIndex {
     keys: Vec<String>,
     /// Tokens of each row's definition.
     pub costs: Vec<TokenCount>,
+    /// Each tool's risk, side by side: the gate asks for every one of them.
+    pub risks: Vec<Risk>,
     pub report: BuildReport,
     /// Answers of the model since rows were left missing, by which completing them is put off.
     answers: AtomicU32,
@@ -97,6 +99,7 @@ impl ToolIndex {
     pub(crate) fn build(snapshot: Arc<Snapshot>, parts: IndexParts<'_>) -> Result<Self> {
         let started = std::time::Instant::now();
         let lexical = LexicalIndex::build(snapshot.tools(), &parts.weights)?;
+        let risks = snapshot.tools().map(|tool| tool.policy().risk).collect();
         let costs = snapshot.tools().map(|tool| parts.counter.count(&cost_text(tool))).collect();
         let mut report = BuildReport::default();
         let mut keys = Vec::new();
@@ -124,6 +127,7 @@ impl ToolIndex {
             embedder: parts.embedder,
             keys,
             costs,
+            risks,
             report,
             answers: AtomicU32::new(0),
             patience: 1,

@@ -164,7 +164,7 @@ impl Ranker<'_> {
     }
 
     fn risk(&self, row: usize) -> Risk {
-        self.index.snapshot.tool(row).policy().risk
+        self.index.risks[row]
     }
 }
 
@@ -233,7 +233,7 @@ impl Judged<'_> {
             .enumerate()
             .filter(|(row, _)| is_ranked(*row) && !is_named.contains(row));
         let (rows, n_fitting) = if gated {
-            let admits = |row: usize| self.admits(row, &thresholds);
+            let admits = |row: usize| self.judge(row, &thresholds).is_none();
             let (rows, n_admitted) =
                 tracing::trace_span!("gate").in_scope(|| best_of_both(scored, k, admits));
             (rows, Some(mentions.rows.len() + n_admitted))
@@ -282,15 +282,6 @@ impl Judged<'_> {
     fn cosine(&self, row: usize) -> Option<f32> {
         let cosines = self.arms.cosines.as_ref()?;
         self.ranker.index.has_vector(row).then(|| cosines[row])
-    }
-
-    /// Whether the gate lets a row in.
-    fn admits(&self, row: usize, thresholds: &Thresholds) -> bool {
-        // Most rows are far from every threshold, and their tools need not be looked at.
-        let judged_by = self.thresholds_of(row, thresholds);
-        let least = judged_by.read.min(judged_by.write).min(judged_by.destructive);
-        let covers = self.arms.lexical.coverage[row] >= judged_by.coverage;
-        (covers || self.reaches(row, judged_by) >= least) && self.judge(row, thresholds).is_none()
     }
 
     fn thresholds_of<'b>(&'b self, row: usize, thresholds: &'b Thresholds) -> &'b Thresholds {

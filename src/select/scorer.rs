@@ -178,7 +178,7 @@ pub(super) fn rank(
             .copied()
             .filter(|row| scores[*row] > 0.0 && !is_named.contains(row))
             .map(|row| (row, Score::or_zero(scores[row])));
-        let admits = |row: usize| scores[row] >= thresholds.of(snapshot.tool(row).policy().risk);
+        let admits = |row: usize| scores[row] >= thresholds.of(ranker.index.risks[row]);
         let (similar, n_fitting) = if gated {
             let (rows, n_admitted) = best_of_both(scored, k, admits);
             (rows, Some(mentions.rows.len() + n_admitted))
