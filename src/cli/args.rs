@@ -398,8 +398,9 @@ pub(crate) struct LintArgs {
     pub sarif: bool,
 }
 
+/// What fitting takes, whatever is fitted.
 #[derive(Debug, ClapArgs)]
-pub(crate) struct TuneArgs {
+pub(crate) struct FitArgs {
     /// A dataset's folder
     #[arg(value_name = "DATASET")]
     pub dataset: PathBuf,
@@ -409,32 +410,28 @@ pub(crate) struct TuneArgs {
     /// Seed by which the dataset is cut into halves
     #[arg(long, default_value_t = 17)]
     pub seed: u64,
-    /// Share of the requests that have a tool to which the gate should admit it
-    #[arg(long, default_value_t = 0.97)]
-    pub keep: f64,
     /// Model: static, static:DIMENSIONS, none, or a model's folder
     #[arg(long, value_name = "MODEL")]
     pub embedder: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]
+pub(crate) struct TuneArgs {
+    #[command(flatten)]
+    pub fit: FitArgs,
+    /// Share of the requests that have a tool to which the gate should admit it
+    #[arg(long, default_value_t = 0.97)]
+    pub keep: f64,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct CalibrateArgs {
-    /// A dataset's folder
-    #[arg(value_name = "DATASET")]
-    pub dataset: PathBuf,
-    /// Where to write the settings; --config loads them
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// Seed by which the dataset is cut into halves
-    #[arg(long, default_value_t = 17)]
-    pub seed: u64,
+    #[command(flatten)]
+    pub fit: FitArgs,
     /// Share of the requests that a tool answers to which a read-only tool is admitted
     #[arg(long, default_value_t = 0.97)]
     pub keep: f64,
     /// Share of the other requests to which a destructive tool may be admitted
     #[arg(long, default_value_t = 0.1)]
     pub admit: f64,
-    /// Model: static, static:DIMENSIONS, or a model's folder
-    #[arg(long, value_name = "MODEL")]
-    pub embedder: Option<String>,
 }

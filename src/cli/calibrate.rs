@@ -3,29 +3,24 @@
 use std::fmt::Write as _;
 
 use toolrack::eval::{Dataset, halves};
-use toolrack::{Calibration, Engine, Fit, Fitted, LabelledQuery};
+use toolrack::{Calibration, Engine, Fit, LabelledQuery};
 
 use super::Outcome;
-use super::eval::write;
+use super::fitting::Fitting;
 use super::meaning::Calibrate;
 use super::output::{Bar, Output};
-use super::tune::refuse_other_halves;
 
 pub(crate) fn run(command: Calibrate, output: &mut Output) -> anyhow::Result<Outcome> {
-    let set = Dataset::read(&command.dataset)?;
-    let mut config = command.config;
-    let fitted = Fitted {
-        dataset: set.name().to_owned(),
-        fingerprint: set.fingerprint().to_owned(),
-        seed: command.seed,
-    };
-    refuse_other_halves(&config, &fitted)?;
+    let seed = command.fit.seed;
+    let mut fitting = Fitting::begin(command.fit)?;
     let mut bar = Bar::new();
-    let engine = config
+    let set = &fitting.set;
+    let engine = fitting
+        .config
         .builder(set.catalog().clone())?
         .on_progress(move |p| bar.step("embedding tools", p.done, p.total))
         .build()?;
-    let (fit, report) = halves(&set, command.seed);
+    let (fit, report) = halves(set, seed);
     let mut calibration = Calibration::default().keep(command.keep).admit(command.admit);
     calibration.add(&engine, &labelled(&fit, &engine))?;
     let calibrated = calibration.fit(set.name())?;
@@ -38,15 +33,11 @@ pub(crate) fn run(command: Calibrate, output: &mut Output) -> anyhow::Result<Out
     ]
     .map(|(class, fit)| (class, unseen.measure(fit.threshold)));
 
-    let gate = &mut config.engine.gate;
+    let gate = &mut fitting.config.engine.gate;
     gate.read = Some(calibrated.profile.read);
     gate.write = Some(calibrated.profile.write);
     gate.destructive = Some(calibrated.profile.destructive);
-    config.fitted = Some(fitted);
-    let toml = config.to_toml();
-    if let Some(path) = &command.output {
-        write(path, &toml)?;
-    }
+    let toml = fitting.keep()?;
     let (answerable, unanswerable) = unseen.counts();
     if output.json {
         let classes: serde_json::Map<String, serde_json::Value> = classes
@@ -54,7 +45,7 @@ pub(crate) fn run(command: Calibrate, output: &mut Output) -> anyhow::Result<Out
             .map(|(class, fit)| ((*class).to_owned(), serde_json::json!(fit)))
             .collect();
         output.json(&serde_json::json!({
-            "dataset": set.name(),
+            "dataset": fitting.set.name(),
             "fitted": {
                 "answerable": calibrated.answerable,
                 "unanswerable": calibrated.unanswerable,
@@ -67,19 +58,13 @@ pub(crate) fn run(command: Calibrate, output: &mut Output) -> anyhow::Result<Out
     }
     output.line(format!(
         "{}: fitted to {} requests that a tool answers and {} that none does,",
-        set.name(),
+        fitting.set.name(),
         calibrated.answerable,
         calibrated.unanswerable
     ));
     output.line(format!("reported on {answerable} and {unanswerable} others"));
     output.raw(&table(&classes));
-    match &command.output {
-        Some(path) => output.line(format!("Written to {}.", path.display())),
-        None => {
-            output.line("");
-            output.raw(&toml);
-        }
-    }
+    fitting.tell(&toml, output);
     Ok(Outcome::Yes)
 }
 

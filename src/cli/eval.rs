@@ -10,8 +10,9 @@ use toolrack::eval::{
 use toolrack::{Config, Fitted};
 
 use super::Outcome;
-use super::meaning::{Data, Eval, SystemSpec};
+use super::meaning::{Data, Eval};
 use super::output::{Bar, Output, Table};
+use super::systems::SystemSpec;
 
 pub(crate) fn run(eval: Eval, output: &mut Output) -> anyhow::Result<Outcome> {
     // Nobody should wait for figures to hear that there is nothing to hold them to.

@@ -12,15 +12,16 @@ use toolrack::eval::{
 };
 #[cfg(feature = "gateway")]
 use toolrack::gateway;
-use toolrack::{Config, Fusion, Timing};
+use toolrack::{Config, Timing};
 
 use super::args::{
-    Args, CalibrateArgs, ConfigArgs, DatasetArgs, EngineArgs, EvalArgs, GoldArg, IntentArg,
-    LevelArg, LintArgs, ListArgs, ReplayArgs, SearchArgs, ShowArgs, Sub, TextArg, TimingArg,
-    TuneArgs,
+    Args, CalibrateArgs, ConfigArgs, DatasetArgs, EngineArgs, EvalArgs, FitArgs, GoldArg,
+    IntentArg, LevelArg, LintArgs, ListArgs, ReplayArgs, SearchArgs, ShowArgs, Sub, TextArg,
+    TimingArg, TuneArgs,
 };
 #[cfg(feature = "gateway")]
 use super::args::{ModeArg, ServeArgs};
+use super::systems::{SystemSpec, parse_fusion, systems};
 
 /// The settings file that is taken when none is named.
 pub(crate) const CONFIG_FILE: &str = "toolrack.toml";
@@ -72,28 +73,6 @@ pub(crate) struct Data {
     pub options: DatasetOptions,
 }
 
-/// A system as it was typed; models are not loaded yet.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum SystemSpec {
-    Engine { name: String, embedder: String, fusion: Fusion },
-    Configured { name: String, config: Box<Config> },
-    Jaccard,
-    Bm25,
-    Ranked { name: String, file: PathBuf },
-}
-
-impl SystemSpec {
-    pub(crate) fn name(&self) -> &str {
-        match self {
-            Self::Engine { name, .. }
-            | Self::Configured { name, .. }
-            | Self::Ranked { name, .. } => name,
-            Self::Jaccard => "jaccard",
-            Self::Bm25 => "bm25",
-        }
-    }
-}
-
 #[derive(Debug)]
 pub(crate) struct Eval {
     pub data: Data,
@@ -139,15 +118,21 @@ pub(crate) struct Lint {
     pub sarif: bool,
 }
 
+/// What is fitted, to what, and where that goes.
 #[derive(Debug)]
-pub(crate) struct Tune {
+pub(crate) struct Fit {
     pub dataset: PathBuf,
     pub output: Option<PathBuf>,
-    pub options: TuneOptions,
+    pub seed: u64,
     pub config: Config,
 }
 
-#[cfg(feature = "gateway")]
+#[derive(Debug)]
+pub(crate) struct Tune {
+    pub fit: Fit,
+    pub options: TuneOptions,
+}
+
 #[derive(Debug)]
 pub(crate) struct Serve {
     /// The file that names the servers.
@@ -160,12 +145,9 @@ pub(crate) struct Serve {
 
 #[derive(Debug)]
 pub(crate) struct Calibrate {
-    pub dataset: PathBuf,
-    pub output: Option<PathBuf>,
-    pub seed: u64,
+    pub fit: Fit,
     pub keep: f64,
     pub admit: f64,
-    pub config: Config,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -335,39 +317,12 @@ fn engine(args: &EngineArgs, config: &mut Config) -> anyhow::Result<()> {
 }
 
 /// A typed folder is one of the current folder, not of the settings file's.
-fn absolute(embedder: &str) -> String {
+pub(crate) fn absolute(embedder: &str) -> String {
     let path = Path::new(embedder);
     match path.is_dir().then(|| path.canonicalize()) {
         Some(Ok(path)) => path.display().to_string(),
         _ => embedder.to_owned(),
     }
-}
-
-/// A fusion and its name for tables.
-pub(crate) fn parse_fusion(text: &str) -> anyhow::Result<(String, Fusion)> {
-    let (name, value) = match text.split_once(':') {
-        Some((name, value)) => {
-            let value: f32 = value
-                .parse()
-                .with_context(|| format!("fusion '{text}': '{value}' is no number"))?;
-            (name, Some(value))
-        }
-        None => (text, None),
-    };
-    let fusion = match (name, value) {
-        ("hybrid", None) => Fusion::default(),
-        ("agreement", lexical_weight) => Fusion::Agreement { lexical_weight },
-        ("weighted", Some(lexical_weight)) => Fusion::Weighted { lexical_weight },
-        // The second names are those of the settings file.
-        ("dense" | "dense-only", None) => Fusion::DenseOnly,
-        ("lexical" | "lexical-only", None) => Fusion::LexicalOnly,
-        ("rrf", k) => Fusion::Rrf { k: k.unwrap_or(60.0) },
-        _ => bail!(
-            "'{text}' is no fusion: write hybrid, dense, lexical, rrf, rrf:10, weighted:0.2 or \
-             agreement:0.5"
-        ),
-    };
-    Ok((text.to_owned(), fusion))
 }
 
 pub(crate) fn data(args: DatasetArgs) -> anyhow::Result<Data> {
@@ -467,74 +422,6 @@ fn eval(args: EvalArgs, config: Config) -> anyhow::Result<Eval> {
     })
 }
 
-/// The systems to compare, the first being the one that the others are compared with.
-fn systems(
-    embedders: &[String],
-    fusions: &[String],
-    baselines: &[String],
-    settings: &[PathBuf],
-    ranked: &[PathBuf],
-    config: &Config,
-) -> anyhow::Result<Vec<SystemSpec>> {
-    let mut systems: Vec<SystemSpec> = Vec::new();
-    let typed = !embedders.is_empty() || !fusions.is_empty();
-    let configured = *config != Config::default() && !typed;
-    if configured {
-        systems.push(SystemSpec::Configured {
-            name: "configured".into(),
-            config: Box::new(config.clone()),
-        });
-    }
-    for path in settings {
-        let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        systems.push(SystemSpec::Configured {
-            name: name.unwrap_or_else(|| path.display().to_string()),
-            config: Box::new(Config::read(path)?),
-        });
-    }
-    let default_embedder = [config.engine.embedder.clone()];
-    let default_fusions = ["hybrid", "lexical", "dense"].map(str::to_owned);
-    if typed || (systems.is_empty() && ranked.is_empty()) {
-        let embedders = if embedders.is_empty() { &default_embedder[..] } else { embedders };
-        let fusions = if fusions.is_empty() { &default_fusions[..] } else { fusions };
-        for embedder in embedders {
-            for fusion in fusions {
-                let (fusion_name, fusion) = parse_fusion(fusion)?;
-                let lexical = fusion == Fusion::LexicalOnly || embedder == "none";
-                // The lexical arm is the same whatever the model.
-                let name = match (lexical, embedders.len() > 1) {
-                    (true, _) => "lexical".to_owned(),
-                    (false, true) => format!("{} {fusion_name}", short_name(embedder)),
-                    (false, false) => fusion_name,
-                };
-                if systems.iter().any(|system| system.name() == name) {
-                    continue;
-                }
-                let embedder = if lexical { "none".to_owned() } else { absolute(embedder) };
-                systems.push(SystemSpec::Engine { name, embedder, fusion });
-            }
-        }
-    }
-    for baseline in baselines {
-        systems.push(match baseline.as_str() {
-            "jaccard" => SystemSpec::Jaccard,
-            "bm25" => SystemSpec::Bm25,
-            "lexical" | "dense" | "hybrid" => {
-                bail!("'{baseline}' is a fusion, not a baseline: write --fusion {baseline}")
-            }
-            _ => bail!("'{baseline}' is no baseline: write jaccard or bm25"),
-        });
-    }
-    for path in ranked {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        systems.push(SystemSpec::Ranked {
-            name: name.unwrap_or_else(|| path.display().to_string()),
-            file: path.clone(),
-        });
-    }
-    Ok(systems)
-}
-
 fn replay(args: ReplayArgs, mut config: Config) -> anyhow::Result<Replay> {
     engine(&args.engine, &mut config)?;
     if !(args.goal > 0.0 && args.goal <= 1.0) {
@@ -621,30 +508,21 @@ fn lint(args: LintArgs, config: Config) -> anyhow::Result<Lint> {
     })
 }
 
-fn tune(args: TuneArgs, mut config: Config) -> Tune {
-    if let Some(embedder) = &args.embedder {
-        config.engine.embedder = absolute(embedder);
+fn fit(args: FitArgs, mut config: Config) -> Fit {
+    let FitArgs { dataset, output, seed, embedder } = args;
+    if let Some(embedder) = embedder {
+        config.engine.embedder = absolute(&embedder);
     }
-    Tune {
-        dataset: args.dataset,
-        output: args.output,
-        options: TuneOptions::default().seed(args.seed).keep(args.keep),
-        config,
-    }
+    Fit { dataset, output, seed, config }
 }
 
-fn calibrate(args: CalibrateArgs, mut config: Config) -> Calibrate {
-    if let Some(embedder) = &args.embedder {
-        config.engine.embedder = absolute(embedder);
-    }
-    let CalibrateArgs { dataset, output, seed, keep, admit, .. } = args;
-    Calibrate { dataset, output, seed, keep, admit, config }
+fn tune(args: TuneArgs, config: Config) -> Tune {
+    let options = TuneOptions::default().seed(args.fit.seed).keep(args.keep);
+    Tune { fit: fit(args.fit, config), options }
 }
 
-/// The last part of a model's folder, or the name itself.
-fn short_name(embedder: &str) -> String {
-    let path = Path::new(embedder);
-    path.file_name().map_or_else(|| embedder.to_owned(), |name| name.to_string_lossy().into_owned())
+fn calibrate(args: CalibrateArgs, config: Config) -> Calibrate {
+    Calibrate { fit: fit(args.fit, config), keep: args.keep, admit: args.admit }
 }
 
 #[cfg(test)]
@@ -656,17 +534,6 @@ mod tests {
     fn command(line: &str) -> anyhow::Result<Command> {
         let words = std::iter::once("toolrack").chain(line.split(' '));
         Command::of(Args::try_parse_from(words)?)
-    }
-
-    fn names(line: &str) -> Vec<String> {
-        match command(format!("eval {} {line}", fixture()).replace("  ", " ").trim()).unwrap() {
-            Command::Eval(eval) => eval.systems.iter().map(|s| s.name().to_owned()).collect(),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn fixture() -> String {
-        concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/registry61").to_owned()
     }
 
     #[test]
@@ -682,18 +549,6 @@ mod tests {
         );
         let error = command("search a.json mail -k 0").unwrap_err();
         assert_eq!(error.to_string(), "-k is 0: ask for at least one tool");
-    }
-
-    #[test]
-    fn systems_are_the_grid_of_models_and_fusions() {
-        assert_eq!(names(""), ["hybrid", "lexical", "dense"]);
-        assert_eq!(names("--fusion rrf,rrf:10 --baseline bm25"), ["rrf", "rrf:10", "bm25"]);
-        assert_eq!(
-            names("--embedder static,static:64 --fusion hybrid,lexical"),
-            ["static hybrid", "lexical", "static:64 hybrid"]
-        );
-        assert_eq!(names("--embedder none"), ["lexical"]);
-        assert_eq!(names("--ranked other.run"), ["other.run"]);
     }
 
     #[test]

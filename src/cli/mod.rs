@@ -6,6 +6,7 @@ mod catalog;
 mod completions;
 mod config;
 mod eval;
+mod fitting;
 mod lint;
 mod list;
 #[cfg(feature = "gateway")]
@@ -17,6 +18,7 @@ mod search;
 #[cfg(feature = "gateway")]
 mod serve;
 mod show;
+mod systems;
 mod tune;
 
 use std::process::ExitCode;

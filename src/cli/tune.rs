@@ -1,37 +1,25 @@
 //! `toolrack tune`.
 
-use anyhow::bail;
-use toolrack::eval::{Dataset, EngineSettings, Estimate, tune};
-use toolrack::{Config, Fitted};
+use toolrack::eval::{EngineSettings, Estimate, tune};
 
 use super::Outcome;
-use super::eval::write;
+use super::fitting::Fitting;
 use super::meaning::Tune;
 use super::output::{Bar, Output};
 
 pub(crate) fn run(command: Tune, output: &mut Output) -> anyhow::Result<Outcome> {
-    let set = Dataset::read(&command.dataset)?;
-    let mut config = command.config;
-    let fitted = Fitted {
-        dataset: set.name().to_owned(),
-        fingerprint: set.fingerprint().to_owned(),
-        seed: command.options.seed,
-    };
-    refuse_other_halves(&config, &fitted)?;
-    let base = EngineSettings::from_config(&config)?;
+    let mut fitting = Fitting::begin(command.fit)?;
+    let base = EngineSettings::from_config(&fitting.config)?;
     let mut bar = Bar::new();
-    let tuned = tune(&set, &base, &command.options, &mut |done, total| {
+    let tuned = tune(&fitting.set, &base, &command.options, &mut |done, total| {
         bar.step("trying settings", done, total);
     })?;
     drop(bar);
-    config.engine.fusion = tuned.settings.fusion;
-    config.engine.fields = tuned.settings.weights;
-    config.engine.gate = tuned.settings.gate.clone();
-    config.fitted = Some(tuned.fitted.clone());
-    let toml = config.to_toml();
-    if let Some(path) = &command.output {
-        write(path, &toml)?;
-    }
+    let engine = &mut fitting.config.engine;
+    engine.fusion = tuned.settings.fusion;
+    engine.fields = tuned.settings.weights;
+    engine.gate = tuned.settings.gate;
+    let toml = fitting.keep()?;
     let report = &tuned.report;
     if output.json {
         output.json(&serde_json::json!({"report": report, "config": toml}))?;
@@ -51,13 +39,7 @@ pub(crate) fn run(command: Tune, output: &mut Output) -> anyhow::Result<Outcome>
     if let Some(verdict) = verdict(&report.gain) {
         output.line(verdict);
     }
-    match &command.output {
-        Some(path) => output.line(format!("Written to {}.", path.display())),
-        None => {
-            output.line("");
-            output.raw(&toml);
-        }
-    }
+    fitting.tell(&toml, output);
     Ok(Outcome::Yes)
 }
 
@@ -70,20 +52,6 @@ fn verdict(gain: &Estimate) -> Option<&'static str> {
     } else {
         Some("The gain may be chance: the settings that you had do as well.")
     }
-}
-
-/// Fitting goes on from settings that were fitted on another half, or on another dataset: figures of
-/// what one fit has not seen would be of what the other has.
-pub(crate) fn refuse_other_halves(config: &Config, fitted: &Fitted) -> anyhow::Result<()> {
-    let Some(before) = config.fitted.as_ref().filter(|before| *before != fitted) else {
-        return Ok(());
-    };
-    bail!(
-        "the settings were fitted on {} with seed {} before: fit on that again, or begin with a \
-         configuration without [fitted]",
-        before.dataset,
-        before.seed
-    )
 }
 
 fn interval(estimate: &Estimate) -> String {

@@ -10,8 +10,9 @@ use crate::error::{Result, invalid_setting};
 ///
 /// A tool is admitted when the request names it, or when its cosine (less a handicap when the request
 /// has no word of the end of its name) reaches the threshold of its risk class, or when it has half of
-/// the request's words and destroys nothing. Without a model its words are judged: name coverage + 2 · coverage of the request. Cosine thresholds are `None` by
-/// default: the embedder's own are taken ([`EmbedderProfile`]).
+/// the request's words and destroys nothing. Without a model its words are judged: name coverage +
+/// 2 · coverage of the request. Cosine thresholds are `None` by default: the embedder's own are taken
+/// ([`EmbedderProfile`]).
 ///
 /// # Example: nothing that fits is an outcome, not an error
 /// ```

@@ -16,7 +16,7 @@ use super::talk::{Ear, forwarded};
 use crate::gateway::hub::Hub;
 use crate::gateway::names::{self, fits};
 use crate::gateway::sessions::ClientSession;
-use crate::gateway::upstream::{Errand, Failure, Upstream};
+use crate::gateway::upstream::{Errand, Failure, Shelf, Upstream};
 
 impl Hub {
     /// The servers whose namespace the client is approved for.
@@ -30,40 +30,52 @@ impl Hub {
         })
     }
 
-    pub(crate) fn prompts(&self, session: &ClientSession) -> Vec<Prompt> {
-        let mut prompts = Vec::new();
+    /// What the approved servers have of one kind, renamed by `shown`.
+    fn shelved<T: Clone>(
+        &self,
+        session: &ClientSession,
+        kind: impl Fn(&Shelf) -> &[T],
+        shown: impl Fn(&str, &mut T),
+    ) -> Vec<T> {
+        let mut all = Vec::new();
         for upstream in self.approved(session) {
-            prompts.extend(upstream.shelf().prompts.iter().map(|prompt| {
-                let mut prompt = prompt.clone();
-                prompt.name = names::prompt(upstream.name(), &prompt.name);
-                prompt
-            }));
+            let first = all.len();
+            all.extend_from_slice(kind(&upstream.shelf()));
+            for item in &mut all[first..] {
+                shown(upstream.name(), item);
+            }
         }
-        prompts
+        all
+    }
+
+    pub(crate) fn prompts(&self, session: &ClientSession) -> Vec<Prompt> {
+        self.shelved(
+            session,
+            |shelf| &shelf.prompts,
+            |server, prompt| {
+                prompt.name = names::prompt(server, &prompt.name);
+            },
+        )
     }
 
     pub(crate) fn resources(&self, session: &ClientSession) -> Vec<Resource> {
-        let mut resources = Vec::new();
-        for upstream in self.approved(session) {
-            resources.extend(upstream.shelf().resources.iter().map(|resource| {
-                let mut resource = resource.clone();
-                resource.uri = self.slugs.join(upstream.name(), &resource.uri);
-                resource
-            }));
-        }
-        resources
+        self.shelved(
+            session,
+            |shelf| &shelf.resources,
+            |server, resource| {
+                resource.uri = self.slugs.join(server, &resource.uri);
+            },
+        )
     }
 
     pub(crate) fn templates(&self, session: &ClientSession) -> Vec<ResourceTemplate> {
-        let mut templates = Vec::new();
-        for upstream in self.approved(session) {
-            templates.extend(upstream.shelf().templates.iter().map(|template| {
-                let mut template = template.clone();
-                template.uri_template = self.slugs.join(upstream.name(), &template.uri_template);
-                template
-            }));
-        }
-        templates
+        self.shelved(
+            session,
+            |shelf| &shelf.templates,
+            |server, template| {
+                template.uri_template = self.slugs.join(server, &template.uri_template);
+            },
+        )
     }
 
     fn prompt<'a>(
