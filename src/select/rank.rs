@@ -55,8 +55,8 @@ impl Ranker<'_> {
         k: usize,
         gated: bool,
     ) -> Result<Vec<Ranking>> {
-        let mut failure = None;
-        if let Some(scorer) = self.scorer {
+        let mut failure = request.failed.clone();
+        if let (Some(scorer), None) = (self.scorer, &failure) {
             match scorer::rank(self, scorer, request, eligible, k, gated) {
                 Ok(rankings) => return Ok(rankings),
                 Err(error) => failure = Some(error.to_string()),

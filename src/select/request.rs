@@ -92,6 +92,9 @@ pub struct SelectRequest {
     pub intent_rules: Option<Arc<IntentRules>>,
     /// Who asks.
     pub context: RuntimeContext,
+    /// Why the model is taken to have failed, in a replay of a run in which it did.
+    #[serde(skip)]
+    pub(crate) failed: Option<String>,
 }
 
 impl SelectRequest {
@@ -111,6 +114,7 @@ impl SelectRequest {
             fallback: Fallback::default(),
             intent_rules: None,
             context: RuntimeContext::default(),
+            failed: None,
         }
     }
 

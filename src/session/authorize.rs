@@ -260,7 +260,7 @@ impl Session {
         if !names.is_empty() {
             text += &format!(" Similar ones: {}.", names.join(", "));
         }
-        if !self.pass_through {
+        if self.lists_meta_tool() {
             text += &format!(" Use {} to look for what you need.", self.meta.name);
         }
         Ok(Refusal::new(RefusalKind::Unknown, text))

@@ -341,13 +341,16 @@ impl fmt::Display for FindReply {
             lines.push("Already in your list, callable now:".into());
             lines.extend(self.visible.iter().map(FoundTool::line));
         }
-        if !self.not_loaded.is_empty() {
-            let why = match self.not_loaded[0].1 {
-                RefuseReason::ToolLimit => "the list is full",
-                RefuseReason::TokenBudget => "the token budget is used up",
-            };
-            lines.push(format!("Not loaded, because {why}; finish with other tools first:"));
-            lines.extend(self.not_loaded.iter().map(|(tool, _)| tool.line()));
+        for (reason, why) in [
+            (RefuseReason::ToolLimit, "the list is full"),
+            (RefuseReason::TokenBudget, "the token budget is used up"),
+        ] {
+            let mut kept_out = self.not_loaded.iter().filter(|(_, given)| *given == reason);
+            if let Some((first, _)) = kept_out.next() {
+                lines.push(format!("Not loaded, because {why}; finish with other tools first:"));
+                lines.push(first.line());
+                lines.extend(kept_out.map(|(tool, _)| tool.line()));
+            }
         }
         for definition in &self.definitions {
             lines.push(format!("Definition: {}", definition.json));

@@ -1,6 +1,6 @@
 //! What a run may look up without loading it: the page of all tools, the notice, definitions.
 
-use super::find_tool::Definition;
+use super::find_tool::{Definition, FindRequest};
 use super::{Session, slot};
 use crate::index::definition_text;
 use crate::select::{Budget, Detail, Outline, groups};
@@ -84,28 +84,26 @@ impl Session {
     /// ```
     pub fn notice(&self) -> Option<String> {
         let snapshot = &self.index.snapshot;
-        let core: Vec<usize> = self.set.core().filter_map(|id| snapshot.row(id)).collect();
-        let deferred: Vec<usize> = (0..snapshot.len())
-            .filter(|row| self.eligible.contains(*row) && !core.contains(row))
-            .collect();
-        if self.pass_through || deferred.is_empty() {
+        let may = |row: usize| self.eligible.contains(row);
+        let names = snapshot.names();
+        let pinned = self.options.pinned.iter().flat_map(|name| names.resolve(name, &may));
+        let resident: Vec<usize> =
+            self.set.core().filter_map(|id| snapshot.row(id)).chain(pinned).collect();
+        let deferred: Vec<usize> =
+            (0..snapshot.len()).filter(|row| may(*row) && !resident.contains(row)).collect();
+        if !self.lists_meta_tool() || deferred.is_empty() {
             return None;
         }
         let name = &self.meta.name;
-        let page = self
-            .options
-            .compressed
-            .map(|tokens| self.outline(Detail::Sentences, Budget::Tokens(tokens)).text);
-        let mut lines = vec![
-            OPEN.to_owned(),
-            format!(
-                "Most tools are not loaded: your tool list holds only some of them. {} tools can \
-                 be loaded. When none in your list does what is needed, call {name} with what you \
-                 want to do, before you say that it cannot be done.",
-                deferred.len()
-            ),
-        ];
-        match page {
+        let budget = self.options.compressed.map(Budget::Tokens);
+        let page = budget.map(|budget| self.outline(Detail::Sentences, budget).text);
+        let mut lines = vec![format!(
+            "Most tools are not loaded: your tool list holds only some of them. {} tools can be \
+             loaded. When none in your list does what is needed, call {name} with what you want to \
+             do, before you say that it cannot be done.",
+            deferred.len()
+        )];
+        match page.filter(|page| !page.is_empty()) {
             Some(page) => {
                 lines.push(format!(
                     "These tools exist. Call {name} with 'describe' to read a definition before \
@@ -126,8 +124,10 @@ impl Session {
                 lines.push(format!("Where they belong: {}.", shown.join(", ")));
             }
         }
-        lines.push(CLOSE.to_owned());
-        Some(lines.join("\n"))
+        // A tool's own words must not end the notice before its end.
+        let body = lines.join("\n").replace(OPEN, "&lt;deferred_tools>");
+        let body = body.replace(CLOSE, "&lt;/deferred_tools>");
+        Some(format!("{OPEN}\n{body}\n{CLOSE}"))
     }
 
     /// `system_prompt` with the [`notice`](Self::notice) at its end, once: a notice that is there is
@@ -163,12 +163,20 @@ impl Session {
             .collect()
     }
 
-    /// The definitions of tools that are asked for by name.
-    pub(super) fn definitions(&self, names: &[String]) -> Vec<Definition> {
+    /// The rows that `name` stands for, within the namespace that `request` asks for.
+    pub(super) fn asked_for(&self, request: &FindRequest, name: &str) -> Vec<usize> {
         let snapshot = &self.index.snapshot;
-        let rows = names
-            .iter()
-            .flat_map(|name| snapshot.names().resolve(name, &|row| self.eligible.contains(row)));
+        let asked = request.namespace.as_ref();
+        snapshot.names().resolve(name, &|row| {
+            self.eligible.contains(row)
+                && asked.is_none_or(|asked| snapshot.tool(row).namespace() == asked)
+        })
+    }
+
+    /// The definitions of tools that are asked for by name.
+    pub(super) fn definitions(&self, request: &FindRequest) -> Vec<Definition> {
+        let snapshot = &self.index.snapshot;
+        let rows = request.describe.iter().flat_map(|name| self.asked_for(request, name));
         let mut definitions: Vec<Definition> = Vec::new();
         for row in rows {
             let tool = snapshot.tool(row);

@@ -114,6 +114,8 @@ pub struct Session {
     /// Tools that came in since a list was last taken: the model was not shown them yet.
     unseen: Unseen,
     trace: Recorder,
+    /// Why the model is taken to fail at the next search: in a replay of a run in which it did.
+    failed: Option<String>,
 }
 
 /// Tools that are in the list but in none that was taken.
@@ -131,8 +133,17 @@ impl Unseen {
         self.list().push(id);
     }
 
+    /// Adds what `delta` brought into the list.
+    fn extend(&self, delta: &Delta) {
+        self.list().extend(delta.admitted.iter().map(|(id, _)| id.clone()));
+    }
+
     fn remove(&self, id: &ToolId) {
-        self.list().retain(|other| other != id);
+        self.retain(|other| other != id);
+    }
+
+    fn retain(&self, keep: impl Fn(&ToolId) -> bool) {
+        self.list().retain(keep);
     }
 
     fn clear(&self) {
@@ -166,9 +177,7 @@ impl Session {
         for name in session.options.pinned.clone() {
             let row = resolve(&session.index, &session.eligible, &name, "pinned")?;
             let delta = session.set.pin(slot(&session.index, row))?;
-            if !session.pass_through {
-                session.pending.extend(delta);
-            }
+            session.note(delta);
         }
         Ok(session)
     }
@@ -211,6 +220,7 @@ impl Session {
             briefed: Vec::new(),
             told: Vec::new(),
             trace: Recorder::default(),
+            failed: None,
             unseen: Unseen::default(),
             options,
         })
@@ -244,9 +254,12 @@ impl Session {
         let cost = |id: &ToolId| cost(&index, &eligible, id);
         let left_out = session.set.take_over(state.working_set, &cost);
         let known = |id: &ToolId| cost(id).is_some();
-        session.recent = state.recent;
+        state.recent.into_iter().for_each(|message| session.remember(message));
         session.searches = state.searches;
+        session.searches.retain(|(_, found)| found.iter().all(known));
         session.briefed = state.briefed.into_iter().filter(known).collect();
+        state.unseen.into_iter().filter(known).for_each(|id| session.unseen.add(id));
+        session.told = state.told.into_iter().filter(|(id, _)| known(id)).collect();
         let missing = session.core.iter().filter(|tool| tool.id.is_none());
         let report = RestoreReport {
             stored_version: state.catalog_version,
@@ -282,6 +295,8 @@ impl Session {
             recent: self.recent.clone(),
             searches: self.searches.clone(),
             briefed: self.briefed.clone(),
+            unseen: self.unseen.list().clone(),
+            told: self.told.clone(),
         }
     }
 
@@ -309,6 +324,7 @@ impl Session {
                 .context(self.options.context.clone());
             request.fallback = self.options.fallback;
             request.intent_rules.clone_from(&self.options.intent);
+            request.failed = self.failed.take();
             let found = match self.engine.select_among(&self.index, &request, &self.eligible) {
                 Ok(found) => found,
                 Err(error) => {
@@ -367,9 +383,7 @@ impl Session {
     fn list(&self) -> Visible {
         let snapshot = &self.index.snapshot;
         let rows = self.visible_rows();
-        // Core tools alone never leave the list: what else is all loaded just now may be found again.
-        let is_all_core = self.set.core().count() >= self.eligible.count();
-        let meta = (!self.pass_through && !is_all_core).then(|| Arc::clone(&self.meta));
+        let meta = self.lists_meta_tool().then(|| Arc::clone(&self.meta));
         let sent = rows.iter().map(|&row| self.index.costs[row]).sum::<TokenCount>()
             + if meta.is_some() { self.meta_tokens } else { 0 };
         let tools = rows.into_iter().map(|row| Arc::clone(snapshot.visible_tool(row))).collect();
@@ -391,10 +405,20 @@ impl Session {
         }
     }
 
+    /// Whether there may be something to find. Core and pinned tools never leave the list by
+    /// themselves: what else is all loaded just now may be found again.
+    fn lists_meta_tool(&self) -> bool {
+        let resident = self.set.core().count() + self.set.pinned().count();
+        !self.pass_through && resident < self.eligible.count()
+    }
+
     /// Notes that an authorised call ran: the tool is promoted now and reported with the next step.
     pub fn record_use(&mut self, tool: &Authorized) {
-        self.trace_input(|| Stage::Used { tool: tool.id().clone() });
-        let id = tool.id();
+        self.note_used(tool.id());
+    }
+
+    fn note_used(&mut self, id: &ToolId) {
+        self.trace_input(|| Stage::Used { tool: id.clone() });
         self.set.end_call(id);
         self.set.touch(id);
         if !self.used.contains(id) {
@@ -404,8 +428,12 @@ impl Session {
 
     /// Notes that an authorised call will not be answered: it is no longer held.
     pub fn abandon(&mut self, tool: &Authorized) {
-        self.trace_input(|| Stage::Abandoned { tool: tool.id().clone() });
-        self.set.end_call(tool.id());
+        self.note_abandoned(tool.id());
+    }
+
+    fn note_abandoned(&mut self, id: &ToolId) {
+        self.trace_input(|| Stage::Abandoned { tool: id.clone() });
+        self.set.end_call(id);
     }
 
     /// Keeps a tool visible until it is unpinned. `name` may be an id, a name, or the unique end of
@@ -456,6 +484,7 @@ impl Session {
         if self.pass_through {
             return Delta { new_epoch: delta.new_epoch, ..Delta::default() };
         }
+        self.unseen.extend(&delta);
         self.pending.extend(delta.clone());
         delta
     }

@@ -81,13 +81,22 @@ impl Session {
         self.unseen.was_taken();
         let catalog = self.trace.attribute(CatalogStamp::of(&self.index.snapshot));
         let resume = self.resume(catalog.version);
-        // What is not there for this caller now must not be named; its pins are in the state.
         let mut options = self.options.clone();
         if resume.is_some() {
+            // They are in the state.
+            options.pinned.clear();
+        }
+        if self.trace.level() == TraceLevel::Run {
+            // What is not there for this caller now must not be named.
             let may = |row: usize| self.eligible.contains(row);
             let names = self.index.snapshot.names();
-            options.core.retain(|name| names.resolve(name, &may).len() == 1);
-            options.pinned.clear();
+            let is_there = |name: &String| names.resolve(name, &may).len() == 1;
+            options.core.retain(is_there);
+            if let Some(rules) = options.intent.as_mut()
+                && rules.fallback.as_ref().is_some_and(|name| !is_there(name))
+            {
+                Arc::make_mut(rules).fallback = None;
+            }
         }
         self.trace.set_options(options_value(&options));
         let world = self.look(&self.index, &self.eligible);
@@ -115,8 +124,6 @@ impl Session {
         let mut state = self.to_state();
         if !self.trace.resumed()
             && self.used.is_empty()
-            && self.unseen.list().is_empty()
-            && self.told.is_empty()
             && let Ok(fresh) = Self::open(self.engine.clone(), self.options.clone())
             && fresh.to_state() == state
             && fresh.pending == self.pending
@@ -128,6 +135,8 @@ impl Session {
         };
         state.catalog_version = catalog_version;
         state.briefed.retain(may);
+        state.unseen.retain(may);
+        state.told.retain(|(id, _)| may(id));
         // A call may be open on a tool that was taken away since.
         state.working_set.busy.retain(may);
         let mut pending = self.pending.clone();
@@ -136,9 +145,7 @@ impl Session {
         pending.refused.retain(|(id, _)| may(id));
         pending.touched.retain(may);
         let used = self.used.iter().filter(|id| may(id)).cloned().collect();
-        let unseen = self.unseen.list().iter().filter(|id| may(id)).cloned().collect();
-        let told = self.told.iter().filter(|(id, _)| may(id)).cloned().collect();
-        Some(Resume { state: value(&state), used, unseen, told, pending })
+        Some(Resume { state: value(&state), used, pending })
     }
 
     /// The catalog, model and policy of now, as a trace names them.

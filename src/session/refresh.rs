@@ -61,7 +61,15 @@ impl Session {
         if self.visible_ids().iter().any(changed) {
             self.set.begin_epoch(&mut delta);
         }
+        // What the model was shown of them is of the past, and of those that came in nothing.
+        let reshaped = |id: &&ToolId| {
+            let (old, new) = (old.snapshot.get(id), index.snapshot.get(id));
+            old.is_some_and(|old| new.is_some_and(|new| old.parameters() != new.parameters()))
+        };
+        self.visible_ids().iter().filter(reshaped).for_each(|id| self.unseen.add(id.clone()));
+        self.unseen.extend(&delta);
         let may = |id: &ToolId| cost(&index, &eligible, id).is_some();
+        self.unseen.retain(&may);
         self.briefed.retain(|id| may(id) && old.snapshot.get(id) == index.snapshot.get(id));
         // What found a tool that is gone would find something else now.
         self.searches.retain(|(_, found)| found.iter().all(may));

@@ -5,8 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Authorized, Call, FindRequest, Session, SessionOptions, TurnInput, Verdict};
-use crate::catalog::ToolId;
+use super::{Call, FindRequest, Session, SessionOptions, TurnInput};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::select::RuntimeContext;
@@ -16,7 +15,11 @@ use crate::trace::{CatalogStamp, Event, Opened, Provenance, Search, Stage, Trace
 /// compares what that one writes, byte for byte.
 ///
 /// [`Engine::replay`] does it for a run over one catalog. A run that saw a refresh needs
-/// [`on_refresh`](Self::on_refresh).
+/// [`on_refresh`](Self::on_refresh). Where the model did not answer then, it is not asked now.
+///
+/// Two things are not in a trace, so that a run with them may take another course: a model that had
+/// vectors of a part of the tools only, and, at the level `Run`, a core tool that the caller could not
+/// use when the trace began but later.
 ///
 /// # Example: a run that saw a refresh
 /// ```
@@ -75,11 +78,11 @@ impl<'a> Replay<'a> {
         let written = TraceBuffer::new();
         let mut session = open(self.engine, opened)?;
         session.retrace(written.clone(), opened.level, provenance(trace, opened));
-        let mut authorized = Vec::new();
         for (place, event) in trace.events.iter().enumerate().skip(1) {
             if is_input(&event.stage) {
                 let seen = self.follow(&trace.events[place + 1..])?;
-                feed(&mut session, &event.stage, &seen, &mut authorized);
+                session.failed = failure(&trace.events[place + 1..]);
+                feed(&mut session, &event.stage, &seen);
             }
         }
         Ok(compare(trace.lines(), &written.text()))
@@ -226,8 +229,6 @@ fn open(engine: &Engine, opened: &Opened) -> Result<Session> {
         .map_err(|error| damaged("session state", error))?;
     let (mut session, _) = engine.restore(options, state)?;
     session.used.clone_from(&resume.used);
-    resume.unseen.iter().for_each(|id| session.unseen.add(id.clone()));
-    session.told.clone_from(&resume.told);
     session.pending.clone_from(&resume.pending);
     Ok(session)
 }
@@ -274,13 +275,18 @@ fn is_input(stage: &Stage) -> bool {
     }
 }
 
+/// Why the model did not answer the call before `events`, if it did not: it may answer in the replay.
+fn failure(events: &[Event]) -> Option<String> {
+    let stages = events.iter().map(|event| &event.stage).take_while(|stage| !is_input(stage));
+    let mut failures = stages.filter_map(|stage| match stage {
+        Stage::Dense { scores, degraded } if scores.is_empty() => degraded.clone(),
+        _ => None,
+    });
+    failures.next()
+}
+
 /// Does to `session` what was done to the recorded one. What fails is in both traces, or differs.
-fn feed(
-    session: &mut Session,
-    stage: &Stage,
-    seen: &[&RuntimeContext],
-    authorized: &mut Vec<Authorized>,
-) {
+fn feed(session: &mut Session, stage: &Stage, seen: &[&RuntimeContext]) {
     if !matches!(stage, Stage::Context { .. }) {
         widen(&mut session.options.context, seen);
     }
@@ -298,21 +304,10 @@ fn feed(
             let arguments = recorded.arguments.clone().unwrap_or_default();
             let mut call = Call::new(recorded.name.as_str(), arguments);
             call.id.clone_from(&recorded.call);
-            if let Ok(Verdict::Run(tool)) = session.authorize(&call) {
-                authorized.retain(|other| other.id() != tool.id());
-                authorized.push(tool);
-            }
+            let _ = session.authorize(&call);
         }
-        Stage::Used { tool } => {
-            if let Some(tool) = known(session, tool, authorized) {
-                session.record_use(&tool);
-            }
-        }
-        Stage::Abandoned { tool } => {
-            if let Some(tool) = known(session, tool, authorized) {
-                session.abandon(&tool);
-            }
-        }
+        Stage::Used { tool } => session.note_used(tool),
+        Stage::Abandoned { tool } => session.note_abandoned(tool),
         Stage::Reply { text } => session.note_reply(text.as_str()),
         Stage::Taken => drop(session.visible()),
         Stage::Shown { tools } => {
@@ -342,12 +337,6 @@ fn widen(context: &mut RuntimeContext, seen: &[&RuntimeContext]) {
     if let Some(tools) = &mut context.tools {
         tools.extend(seen.iter().filter_map(|more| more.tools.as_ref()).flatten().cloned());
     }
-}
-
-/// The recorded verdict on `id`, or one on the tool as the session sees it.
-fn known(session: &Session, id: &ToolId, authorized: &[Authorized]) -> Option<Authorized> {
-    let given = authorized.iter().find(|tool| tool.id() == id).cloned();
-    given.or_else(|| Some(Authorized { tool: session.snapshot().get(id)?.clone() }))
 }
 
 fn request(search: &Search) -> FindRequest {

@@ -1,5 +1,7 @@
 //! `find_tool`, carried out.
 
+use std::sync::Arc;
+
 use super::find_tool::{FindReply, FindRequest, FindStatus, FoundTool};
 use super::{Session, slot, summary};
 use crate::catalog::ToolId;
@@ -30,6 +32,13 @@ impl Session {
     }
 
     pub(super) fn carry_out(&mut self, request: &FindRequest) -> Result<FindReply> {
+        // What the reply says is loaded or does not exist has to be so for the call that follows.
+        let index = self.engine.index();
+        if !Arc::ptr_eq(&index, &self.index) {
+            self.trace_world(&index);
+            let delta = self.see(index);
+            self.pending.extend(delta);
+        }
         let mut hits = self.hits(request)?;
         if let Some(ranked) = hits.ranked.take() {
             let (select, selection) = *ranked;
@@ -59,7 +68,7 @@ impl Session {
             delta = self.set.admit_found(&visible);
             delta.extend(self.set.admit_found(&new));
         }
-        delta.admitted.iter().for_each(|(id, _)| self.unseen.add(id.clone()));
+        self.unseen.extend(&delta);
         // What was evicted since and is loaded anew is news.
         let repeated = known && delta.admitted.is_empty();
         if self.options.pin_found {
@@ -71,16 +80,12 @@ impl Session {
         Ok(reply)
     }
 
-    fn hits(&self, request: &FindRequest) -> Result<Hits> {
+    fn hits(&mut self, request: &FindRequest) -> Result<Hits> {
+        let failed = self.failed.take();
         let snapshot = &self.index.snapshot;
-        let in_namespace = |row: usize| {
-            request.namespace.as_ref().is_none_or(|asked| snapshot.tool(row).namespace() == asked)
-        };
-        let may = |row: usize| self.eligible.contains(row);
         let mut hits = Hits::default();
         for name in request.describe.iter().chain(&request.names) {
-            let rows = snapshot.names().resolve(name, &|row| may(row) && in_namespace(row));
-            match rows.as_slice() {
+            match self.asked_for(request, name).as_slice() {
                 [] => hits.unknown.push(name.clone()),
                 [row] => hits.add(slot(&self.index, *row)),
                 several => {
@@ -105,6 +110,7 @@ impl Session {
                 .fallback(self.options.fallback)
                 .context(self.options.context.clone());
             select.namespace.clone_from(&request.namespace);
+            select.failed = failed;
             let selection = self.engine.select_among(&self.index, &select, &self.eligible)?;
             for candidate in &selection.candidates {
                 if let Some(row) = snapshot.row(&candidate.id) {
@@ -183,7 +189,7 @@ impl Session {
             ambiguous,
             near: hits.near.iter().filter_map(|id| self.found(id)).collect(),
             unknown_names: hits.unknown,
-            definitions: self.definitions(&request.describe),
+            definitions: self.definitions(request),
             n_namespaces: namespaces.len(),
             namespaces: namespaces.into_iter().take(MAX_AVAILABLE).map(str::to_owned).collect(),
             n_available: loadable.len(),

@@ -28,6 +28,13 @@ pub struct SessionState {
     pub searches: Vec<(String, Vec<ToolId>)>,
     /// Tools whose definition the model was given in a reply.
     pub briefed: Vec<ToolId>,
+    /// Tools that are in the list but were not shown to the model yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unseen: Vec<ToolId>,
+    /// Tools whose definition of now the model was given in a reply, while the list has an older one
+    /// or none, with the digest of their parameters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub told: Vec<(ToolId, String)>,
 }
 
 /// What became of a restored state.

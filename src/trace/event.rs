@@ -227,12 +227,6 @@ pub struct Resume {
     pub state: Value,
     /// Tools that were used since the last step.
     pub used: Vec<ToolId>,
-    /// Tools that are in the list but were not shown to the model yet.
-    pub unseen: Vec<ToolId>,
-    /// Tools whose definition of now the model was given in a reply, while the list has an older one
-    /// or none, with the digest of their parameters.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub told: Vec<(ToolId, String)>,
     /// Changes of the list that the next turn reports.
     pub pending: Delta,
 }

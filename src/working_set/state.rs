@@ -71,7 +71,6 @@ impl WorkingSet {
         let mut left_out = Vec::new();
         self.step = state.step;
         self.retrieved = state.retrieved.min(state.step);
-        self.epoch = state.epoch;
         for id in state.pinned {
             match cost(&id).map(|tokens| self.pin(Slot { id: id.clone(), tokens })) {
                 Some(Ok(_)) => {}
@@ -114,6 +113,8 @@ impl WorkingSet {
             self.list(id);
         }
         self.busy = state.busy.into_iter().filter(|id| cost(id).is_some()).collect();
+        // Putting the tools back is no change of the list, though pins may look like one.
+        self.epoch = state.epoch;
         left_out
     }
 }

@@ -40,6 +40,7 @@ mod readme;
 mod secrecy;
 mod selector;
 mod session;
+mod shown;
 mod static_model;
 #[cfg(feature = "tiktoken")]
 mod tokens;

@@ -8,9 +8,9 @@ use toolrack::trace::{
     CatalogStamp, Event, Stage, Trace, TraceBuffer, TraceLevel, TraceSink, TraceWriter,
 };
 use toolrack::{
-    Authorized, Call, Catalog, Engine, ErrorKind, FindRequest, IntentRules, Listing, Message,
-    Replay, RuntimeContext, Session, SessionOptions, Shadow, Snapshot, SourceUpdate,
-    StaticEmbedder, Timing, Tool, ToolId, ToolPolicy, TurnInput, Verdict,
+    Authorized, Call, Catalog, Engine, ErrorKind, Fallback, FindRequest, IntentRules, ListOrder,
+    Listing, Message, Replay, RuntimeContext, Session, SessionOptions, Shadow, Snapshot,
+    SourceUpdate, StaticEmbedder, Timing, Tool, ToolId, ToolPolicy, TurnInput, Verdict,
 };
 
 use spans::Log;

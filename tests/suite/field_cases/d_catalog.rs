@@ -84,7 +84,6 @@ fn case_26_list_changed() {
     tools.push(tool("srv/drain_queue", "Drain a message queue of a broker."));
     assert_eq!(refresh(&tools).added.len(), 1);
     assert_eq!(model.taken().len(), 1, "only the new text is embedded");
-    run.step();
     let reply = run.find_tool(&FindRequest::new("drain the message queue of the broker")).unwrap();
     assert!(reply.loaded.iter().any(|found| found.name == "srv__drain_queue"), "{reply}");
 

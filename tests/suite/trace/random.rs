@@ -131,6 +131,11 @@ proptest! {
         operator in any::<bool>(),
         whole in prop::sample::select(vec![0_usize, 3, 7]),
         rules in any::<bool>(),
+        by_name in any::<bool>(),
+        pin_found in any::<bool>(),
+        budget in prop::option::of(290_usize..420),
+        ratio in prop::sample::select(vec![0.0_f32, 0.6]),
+        aliases in any::<bool>(),
     ) {
         let timing = if immediate { Timing::Immediate } else { Timing::Epoch };
         let mut options =
@@ -138,19 +143,27 @@ proptest! {
         if rules {
             options = options.intent(IntentRules::english());
         }
+        if by_name {
+            options = options.order(ListOrder::Name);
+        }
+        if let Some(tokens) = budget {
+            options = options.token_budget(tokens);
+        }
+        options = options.pin_found(pin_found).min_score_ratio(ratio);
+        if aliases {
+            options = options.fallback(Fallback::Aliases);
+        }
         let engine = small(0);
         let mut run = engine.session(options.context(context(first))).unwrap();
         // What happens before the trace begins is in its state.
         perform(&engine, &mut run, &before);
-        // The run has to have seen the catalog of now.
-        run.step();
-        let start = engine.snapshot();
+        let start: Vec<Tool> = run.snapshot().tools().cloned().collect();
         let level = if operator { TraceLevel::Operator } else { TraceLevel::Run };
         let trace = TraceBuffer::new();
         run.trace_at(level, trace.clone());
         let snapshots = perform(&engine, &mut run, &acts);
 
-        let again = engine_of(&start);
+        let again = Engine::builder(Catalog::from_tools(start).unwrap()).build().unwrap();
         let report = Replay::new(&again)
             .on_refresh(|stamp| {
                 let same = |other: &&Arc<Snapshot>| CatalogStamp::of(other).digest == stamp.digest;

@@ -1,6 +1,7 @@
 //! A replay gives the same bytes, or says why not.
 
 use super::*;
+use crate::fixtures::{Mood, Words};
 
 #[test]
 fn a_replay_in_another_process_gives_the_same_bytes() {
@@ -49,6 +50,66 @@ fn another_model_is_named() {
     assert_eq!(error.kind(), ErrorKind::ModelMismatch);
     let text = error.to_string();
     assert!(text.contains(&recorded) && text.contains("first-64"), "{text}");
+}
+
+#[test]
+fn a_run_in_which_the_model_failed_for_a_while_replays() {
+    let model = Words::new("words/1", 32);
+    let tools = std::fs::read_to_string(TOOLS).unwrap();
+    let engine =
+        Engine::builder(Catalog::parse(&tools).unwrap()).embedder(model.clone()).build().unwrap();
+    let trace = TraceBuffer::new();
+    let mut run = engine.session(options()).unwrap();
+    run.trace_to(trace.clone());
+    run.turn("list the invoices").unwrap();
+    model.set(Mood::Down);
+    assert!(run.turn("open a helpdesk ticket").unwrap().selection.unwrap().is_degraded());
+    assert!(run.find_tool(&FindRequest::new("send a mail")).unwrap().degraded.is_some());
+    model.set(Mood::Well);
+    run.turn("convert the amount").unwrap();
+    let report = engine.replay(&Trace::parse(&trace.text())).unwrap();
+    assert!(report.is_identical(), "{report}");
+}
+
+#[test]
+fn a_use_of_a_tool_that_left_before_replays() {
+    let listing = |text: &str| Listing::parse(text).unwrap();
+    let (both, one) =
+        (r#"[{"name": "a"}, {"name": "b"}, {"name": "c"}]"#, r#"[{"name": "b"}, {"name": "c"}]"#);
+    let catalog = Catalog::from_listing("catalog", listing(both)).unwrap();
+    let engine = Engine::builder(catalog).build().unwrap();
+    let mut run =
+        engine.session(SessionOptions::default().core(["a"]).limit(2).pass_through(0)).unwrap();
+    run.visible();
+    let Verdict::Run(open) = run.authorize(&Call::new("a", json!({}))).unwrap() else { panic!() };
+    let trace = TraceBuffer::new();
+    run.trace_to(trace.clone());
+    engine.refresh("catalog", listing(one)).unwrap();
+    run.step();
+    run.record_use(&open);
+    run.step();
+    let again =
+        Engine::builder(Catalog::from_listing("catalog", listing(both)).unwrap()).build().unwrap();
+    let report = Replay::new(&again)
+        .on_refresh(|_| again.refresh("catalog", listing(one)).map(drop))
+        .run(&Trace::parse(&trace.text()))
+        .unwrap();
+    assert!(report.is_identical(), "{report}");
+}
+
+#[test]
+fn a_run_trace_does_not_name_a_fallback_tool_out_of_reach() {
+    let catalog =
+        Catalog::parse(r#"[{"name": "zebra", "scopes": ["admin"]}, {"name": "b"}]"#).unwrap();
+    let engine = Engine::builder(catalog).build().unwrap();
+    let rules = IntentRules::english().with_fallback("zebra");
+    let mut run =
+        engine.session(SessionOptions::default().limit(1).pass_through(0).intent(rules)).unwrap();
+    let trace = TraceBuffer::new();
+    run.trace_to(trace.clone());
+    run.turn("What is a mutex?").unwrap();
+    assert!(!trace.text().contains("zebra"), "{}", trace.text());
+    assert!(engine.replay(&Trace::parse(&trace.text())).unwrap().is_identical());
 }
 
 #[test]
