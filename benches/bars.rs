@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
 use ndarray::{Array1, Array2};
-use toolrack::trace::{Event, TraceBuffer, TraceSink};
+use toolrack::trace::{Event, TraceBuffer, TraceSink, TraceWriter};
 use toolrack::{
     Embedder as _, Engine, SelectRequest, SessionOptions, StaticEmbedder, TurnInput, openai,
 };
@@ -143,6 +143,9 @@ impl TraceSink for Discard {
 
 /// Ranking alone against ranking for a caller whose rights are narrowed in every way, with the gate
 /// and with a trace, by turns.
+///
+/// The bars are on the select path, where a sink takes events and may write them down elsewhere; what
+/// writing them to a file on the spot costs is a figure of its own.
 fn policy_gate_trace(
     scale: usize,
     note: &mut impl FnMut(&'static str, f64, &'static str, Option<(f64, bool)>),
@@ -155,8 +158,11 @@ fn policy_gate_trace(
     ensure!(selection.eligible == 900, "{} tools are eligible, not 900", selection.eligible);
     common::assert_found(selection.candidates.iter().map(|c| c.id.name()), "list_invoices")?;
     let options = SessionOptions::default().limit(40).retrieve(10).context(context);
-    let (mut untraced, mut session) =
-        (guarded.session(options.clone())?, guarded.session(options)?);
+    let (mut untraced, mut session, mut written) = (
+        guarded.session(options.clone())?,
+        guarded.session(options.clone())?,
+        guarded.session(options)?,
+    );
     let events = TraceBuffer::new();
     session.trace_to(events.clone());
     let turn = || TurnInput::from(common::REQUEST).recent(Vec::new());
@@ -164,7 +170,10 @@ fn policy_gate_trace(
     let stages: Vec<&str> = events.events().iter().map(|event| event.stage.name()).collect();
     ensure!(stages.contains(&"filter") && stages.contains(&"gate"), "the trace has {stages:?}");
     session.trace_to(Discard);
-    let [ranked, selected, plain, traced] = medians_us(
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("run.jsonl");
+    written.trace_to(TraceWriter::create(&path)?);
+    let [ranked, selected, plain, traced, filed] = medians_us(
         2_000 / scale,
         [
             &mut || {
@@ -179,12 +188,17 @@ fn policy_gate_trace(
             &mut || {
                 black_box(session.turn(black_box(turn())).is_ok());
             },
+            &mut || {
+                black_box(written.turn(black_box(turn())).is_ok());
+            },
         ],
     );
+    ensure!(written.trace_failures() == 0 && std::fs::metadata(&path)?.len() > 0);
     note("bare select at 1,000 tools", ranked, "us", None);
     note("select with policy and gate", selected, "us", None);
     note("turn with policy, gate and working set", plain, "us", None);
     note("the same with a trace", traced, "us", None);
+    note("the same with the trace written to a file", filed, "us", None);
     let guard = selected + (traced - plain).max(0.0);
     note("policy + gate + trace against bare select", guard / ranked, "ratio", Some((1.3, false)));
     note("traced turn against bare select", traced / ranked, "ratio", Some((1.3, false)));

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{PickReason, PickedTool, Pins, Selector};
 use crate::catalog::{Tool, ToolId};
 use crate::error::{Error, ErrorKind, Result};
+use crate::select::Eligible;
 
 /// A request with the tools that answer it.
 ///
@@ -47,8 +48,8 @@ pub struct RecallRow {
     pub k: usize,
     /// Mean share of a query's tools that were picked, in [0, 1].
     pub recall: f64,
-    /// Share of the characters of all names and descriptions that is saved, in [0, 1], everything
-    /// that was picked counted as sent.
+    /// Share of the characters of the names and descriptions that the caller may use that is saved,
+    /// in [0, 1], everything that was picked counted as sent.
     pub reduction: f64,
     /// The same with only the tools picked by rank counted as sent.
     pub reduction_ranked: f64,
@@ -91,7 +92,10 @@ pub(super) fn table(
         });
         labelled.push((&query.query, ids.collect::<Result<_>>()?));
     }
-    let all: usize = snapshot.tools().map(payload).sum();
+    // What the caller may not use would not be sent anyway and is no saving.
+    let eligible = Eligible::of(&snapshot, &selector.context);
+    let usable = snapshot.tools().enumerate().filter(|(row, _)| eligible.contains(*row));
+    let all: usize = usable.map(|(_, tool)| payload(tool)).sum();
     let n = labelled.len().max(1) as f64;
     let mut rows = Vec::with_capacity(ks.len());
     for &k in ks {

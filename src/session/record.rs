@@ -517,6 +517,7 @@ fn found(reply: &FindReply) -> Found {
             .map(|(tool, why)| RefusedTool { tool: tool.id.clone(), why: *why })
             .collect(),
         ambiguous: ids(&reply.ambiguous),
+        near: ids(&reply.near),
         unknown_names: reply.unknown_names.clone(),
         shown: reply.shown,
         total: reply.total,

@@ -516,6 +516,9 @@ pub struct Found {
     /// Tools between which the model should choose.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ambiguous: Vec<ToolId>,
+    /// Tools that come near and that the gate of their risk class keeps out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub near: Vec<ToolId>,
     /// Names that stand for no tool.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown_names: Vec<String>,

@@ -15,10 +15,10 @@
 //!
 //! | `event` | fields |
 //! |---|---|
-//! | `open` | `format`; `level` (`run`, `operator`); `release`; `catalog` {`version`, `digest`, `tools`}; `policy` (below); `model`: fingerprint or null; `rules`: digest of fusion, weights, gate and scorer; `options`: session options without the context; `pass_through`; `resume` when the run had begun before its trace |
+//! | `open` | `format`; `level` (`run`, `operator`); `release`; `catalog` {`version`, `digest`, `tools`}; `policy` (below); `model`: fingerprint or null; `rules`: digest of fusion, weights, gate and scorer; `options`: session options without the context; `pass_through`; `resume` {`state`, `used`, `unseen`, `told`, `pending`} when the run had begun before its trace: the session's state, tools used since the last step, tools in the list that were not sent yet, [`tool`, digest of its parameters] told in a reply, and changes that the next turn reports |
 //! | `turn` | `message`; `recent`: [{`role`, `text`}] when the runtime gave it |
 //! | `step` | |
-//! | `find_tool` | `intents`, `names`, `namespace`, `limit` as asked |
+//! | `find_tool` | `intents`, `names`, `describe`, `namespace`, `limit` as asked |
 //! | `authorize` | `name` as called; `call`: provider's id; `verdict` (`meta-tool`, `run`, `unknown`, `ambiguous`, `not-loaded`, `changed`, `bad-arguments`); `tool`; `arguments` for the meta-tool only |
 //! | `used`, `abandoned`, `pin`, `unpin`, `release` | `tool` |
 //! | `reply` | `text` of the model |
@@ -37,10 +37,10 @@
 //! | `dense` | `scores`: [{`tool`, `cosine`}], best first; `degraded`: why the model had no say |
 //! | `lexical` | `scores`: [{`tool`, `bm25`, `lexical`, `coverage`, `name_coverage`}], best first |
 //! | `fusion` | `rule`; `scorer` in place of both arms; `scores`: [{`tool`, `score`, `named`, `intent`}], best first |
-//! | `gate` | `outcome` (`found`, `ambiguous` with `tools`, `no-match`, `not-needed`); `thresholds`; `total`: tools that fit; `admitted`: [{`tool`, `risk`, `reaches`}]; `rejected`: [{`tool`, `risk`, `why`, `reaches`, `asked`}] |
+//! | `gate` | `outcome` (`found`, `ambiguous` with `tools`, `no-match`, `not-needed`); `thresholds` {`by` (`cosine`, `words`, `scorer`), `read`, `write`, `destructive`, `coverage`, `margin`}; `total`: tools that fit; `admitted`: [{`tool`, `risk`, `reaches`}]; `rejected`: [{`tool`, `risk`, `why`, and `reaches`, `asked` of `below-threshold` or `least` of `below-ratio`}] |
 //! | `admission` | `admitted`: [{`tool`, `why`}]; `refused`: [{`tool`, `why`}]; `touched`: `[tool]` |
 //! | `eviction` | `evicted`: [{`tool`, `why`, ...}]; `new_epoch`: whether the cached prefix ended |
-//! | `found` | `status`; `loaded`, `visible`, `ambiguous`: `[tool]`; `not_loaded`: [{`tool`, `why`}]; `unknown_names`; `shown`; `total`; `degraded` |
+//! | `found` | `status`; `loaded`, `visible`, `ambiguous`, `near` (kept out by their risk class alone): `[tool]`; `not_loaded`: [{`tool`, `why`}]; `unknown_names`; `shown`; `total`; `degraded` |
 //! | `list` | `tools` in order; `core`: how many of them are; `meta_tool`; `epoch`; `tokens` {`naive`, `sent`, `saved`} |
 //! | `failed` | `error` |
 //!

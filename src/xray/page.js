@@ -78,7 +78,7 @@ function ingest(e) {
       if (!ranking) break;
       ranking.gate = e;
       for (const a of list(e.admitted)) Object.assign(rowOf(ranking, a.tool), { risk: a.risk, fits: true, reaches: a.reaches });
-      for (const r of list(e.rejected)) Object.assign(rowOf(ranking, r.tool), { risk: r.risk, fits: false, reaches: r.reaches, why: r.why });
+      for (const r of list(e.rejected)) Object.assign(rowOf(ranking, r.tool), { risk: r.risk, fits: false, reaches: r.reaches, asked: r.asked, least: r.least, why: r.why });
       if (!turn.searching) say("retrieved", `${word(OUTCOME, e.outcome)}: ${plural(list(e.admitted).length, "tool")} of ${int(e.total)} that fit`);
       break;
     case "admission":
@@ -94,15 +94,27 @@ function ingest(e) {
       turn.list = run.list = e;
       if (turn.counted === false) { turn.counted = true; run.sent += e.tokens?.sent || 0; run.naive += e.tokens?.naive || 0; }
       break;
-    case "find_tool":
+    case "find_tool": {
       run.searches += 1; turn.searching = true;
-      turn.did.push(`search: ${[...list(e.intents), ...list(e.names).map(short)].join(", ")}`);
-      say("search", ...[...list(e.intents).map((text) => h("span", { class: "quote" }, String(text))), ...list(e.names).map(tool)].flatMap((x) => [x, " "]), e.namespace ? `in ${e.namespace}` : "");
+      const wanted = [...list(e.intents), ...list(e.names).map(short)];
+      const read = list(e.describe);
+      const within = e.namespace ? `in ${e.namespace}` : "";
+      if (wanted.length || !read.length) {
+        turn.did.push(`search: ${wanted.join(", ")}`);
+        say("search", ...[...list(e.intents).map((text) => h("span", { class: "quote" }, String(text))), ...list(e.names).map(tool)].flatMap((x) => [x, " "]), within);
+      }
+      if (read.length) {
+        turn.did.push(`look up: ${read.map(short).join(", ")}`);
+        say("look up", "the definition of ", ...read.flatMap((name) => [tool(name), " "]), within);
+      }
       break;
+    }
     case "found":
       turn.searching = false;
       say("found", word(FOUND, e.status), list(e.loaded).length ? ": " : "", ...list(e.loaded).flatMap((id, i) => [i ? ", " : "", tool(id)]));
       for (const x of list(e.not_loaded)) say("no room", tool(x.tool), ` ${word(REFUSE, x.why)}`);
+      if (list(e.ambiguous).length) say("choose", "the model is asked to choose between ", ...list(e.ambiguous).flatMap((id, i) => [i ? ", " : "", tool(id)]));
+      if (list(e.near).length) say("near", "kept out by the risk class alone: ", ...list(e.near).flatMap((id, i) => [i ? ", " : "", tool(id)]));
       if (list(e.unknown_names).length) say("unknown", list(e.unknown_names).join(", "));
       break;
     case "authorize": {
@@ -120,6 +132,7 @@ function ingest(e) {
     case "abandoned": if (!settle(turn, e.tool, "dropped unanswered", "out")) say("dropped", tool(e.tool)); break;
     case "reply": say("model", h("span", { class: "quote" }, clip(e.text, 300))); break;
     case "taken": break; // of use to a replay alone
+    case "shown": say("shown", "the model was given definitions by other means: ", ...list(e.tools).flatMap((id, i) => [i ? ", " : "", tool(id)])); break;
     case "pin": say("pinned", tool(e.tool)); break;
     case "unpin": say("unpinned", tool(e.tool)); break;
     case "release": say("released", tool(e.tool)); break;
@@ -383,7 +396,7 @@ function happened(turn) {
 
 function scores(turn) {
   if (!turn.rankings.length) return h("section", { class: "section" }, h("h2", {}, "Scores"), h("p", { class: "muted" }, turn.message === null ? "Nothing was ranked." : "Nothing was ranked in this turn: the catalog is shown whole, or names were enough."));
-  return h("section", { class: "section" }, h("h2", {}, "Scores", h("small", {}, "the gate's mark is the threshold of the tool's risk class")), turn.rankings.map(ranking));
+  return h("section", { class: "section" }, h("h2", {}, "Scores", h("small", {}, "the gate's mark is what was asked of the tool")), turn.rankings.map(ranking));
 }
 function ranking(r) {
   const gate = r.gate || {};
@@ -394,7 +407,7 @@ function ranking(r) {
     h("span", {}, `${int(r.filter?.eligible)} ranked, ${int(r.filter?.excluded)} excluded`),
     h("span", {}, `at most ${plural(r.k, "tool")}${r.namespace ? ` of ${r.namespace}` : ""}`),
     ["read", "write", "destructive", "coverage"].filter((key) => Number.isFinite(asked[key])).length
-      ? h("span", {}, asked.by === "words" ? "gate by words: " : "gate by cosine: ", ["read", "write", "destructive"].filter((key) => Number.isFinite(asked[key])).map((key) => `${key} ${asked[key].toFixed(2)}`).join(", "), Number.isFinite(asked.coverage) ? ` or ${Math.round(asked.coverage * 100)} % of the words` : "") : null,
+      ? h("span", {}, `gate by ${word({}, asked.by ?? "cosine")}: `, ["read", "write", "destructive"].filter((key) => Number.isFinite(asked[key])).map((key) => `${key} ${asked[key].toFixed(2)}`).join(", "), asked.coverage > 0 ? ` or ${Math.round(asked.coverage * 100)} % of the words` : "") : null,
     r.report ? h("span", {}, readAs(r.report)) : null,
     r.degraded ? h("span", { class: "out" }, `words only: ${r.degraded}`) : null,
   ];
@@ -410,18 +423,22 @@ function readAs(report) {
   const kind = `read as ${word({}, reading.complexity)}, ${word({}, reading.intent)}: ${list(reading.reasons).join("; ")}`;
   return plan ? `${kind}; ${plan.tools === 0 ? "no tool is needed" : `at most ${plural(plan.tools, "tool")}`}, ${plural(list(report.excluded).length, "tool")} left out, ${int(report.tokens_saved)} tokens saved` : kind;
 }
-function candidate(c, asked) {
-  // Words are judged on a scale to 3, cosines on one to 1.
-  const scale = asked.by === "words" ? 3 : 1;
+function candidate(c, thresholds) {
   const cosine = Number.isFinite(c.cosine);
+  // A tool without a vector is judged by its words, beside others that are judged by their cosine.
+  const blind = thresholds.by === "cosine" && !cosine;
+  // Words are judged on a scale to 3, cosines on one to 1.
+  const scale = blind || thresholds.by === "words" ? 3 : 1;
+  // Of a tool that was kept out the trace says what was asked: of a list of keywords it is more than the threshold of the class.
+  const asked = Number.isFinite(c.asked) ? c.asked : blind ? null : thresholds[c.risk];
   const verdict = c.fits ? h("span", { class: "in" }, c.named ? "named, let in" : "let in")
-    : h("span", { class: "muted" }, word({ "below-threshold": "kept out", "below-ratio": "far behind the best" }, c.why));
+    : h("span", { class: "muted" }, word({ "below-threshold": "kept out", "below-ratio": `far behind the best${Number.isFinite(c.least) ? ` (${c.least.toFixed(2)} asked)` : ""}` }, c.why));
   return h("tr", { class: c.fits ? null : "rejected" },
     h("td", { class: "tool" }, h("span", { class: "id" }, short(c.id)), c.risk && c.risk !== "read" ? h("span", { class: "risk" }, ` ${c.risk}`) : null),
     h("td", { class: "dense" }, h("div", { class: "bar-line" }, bar(cosine ? c.cosine : 0), h("span", { class: "figure num" }, cosine ? c.cosine.toFixed(2) : "none"))),
     h("td", { class: "words" }, h("div", { class: "bar-line" }, bar(c.lexical || 0), h("span", { class: "figure num", title: `BM25 ${(c.bm25 || 0).toFixed(2)}` }, `${(c.lexical || 0).toFixed(2)}, ${Math.round(100 * (c.coverage || 0))} %`))),
     h("td", { class: "fused num" }, Number.isFinite(c.score) ? c.score.toFixed(2) : ""),
-    h("td", { class: "gate" }, Number.isFinite(c.reaches) ? h("div", { class: "bar-line" }, bar(c.reaches / scale, asked[c.risk] / scale), h("span", { class: "figure num" }, c.reaches.toFixed(2))) : null),
+    h("td", { class: "gate" }, Number.isFinite(c.reaches) ? h("div", { class: "bar-line" }, bar(c.reaches / scale, Number.isFinite(asked) ? asked / scale : null), h("span", { class: "figure num", title: Number.isFinite(asked) ? `${asked.toFixed(2)} asked` : null }, `${c.reaches.toFixed(2)}${blind ? " by words" : ""}`)) : null),
     h("td", { class: "verdict" }, verdict));
 }
 function bar(share, mark) {
@@ -477,7 +494,7 @@ document.addEventListener("keydown", (event) => {
 let resized = 0;
 addEventListener("resize", () => { cancelAnimationFrame(resized); resized = requestAnimationFrame(() => { if (parts) { chart(); rows(false); } }); });
 
-if (data.of) document.title = `${data.of.name}, toolrack X-ray`;
+if (data.of) document.title = plain(`${data.of.name}, toolrack X-ray`);
 for (const event of list(data.events)) ingest(event);
 const wanted = run.turns.findIndex((turn) => `#turn=${turn.n}` === location.hash);
 picked = wanted >= 0 ? wanted : run.turns.findIndex((turn) => turn.message !== null);

@@ -8,6 +8,8 @@ use toolrack::{
     Timing, Tool, Verdict,
 };
 
+use crate::fixtures::lexical;
+
 const CORE: [&str; 5] = ["read_file", "write_file", "edit_file", "list_directory", "search_files"];
 const KS: [usize; 7] = [3, 5, 8, 10, 15, 20, 30];
 
@@ -44,6 +46,16 @@ fn the_default_engine_finds_nine_of_ten() {
     let table = Selector::new(&engine).always_include(CORE).recall(&queries(), &[5, 10]).unwrap();
     assert!(table.rows[0].recall >= 0.85, "{table}");
     assert!(table.rows[1].recall >= 0.90, "{table}");
+}
+
+#[test]
+fn tools_that_the_caller_may_not_use_are_no_saving() {
+    let engine = lexical(&[("a/one", "Does one."), ("a/two", "Does two."), ("b/far", "Is far.")]);
+    let context = RuntimeContext::default().approve_namespaces(["a"]);
+    let asked = [LabelledQuery::new("do one", ["a/one"])];
+    let table = Selector::new(&engine).context(context).recall(&asked, &[2]).unwrap();
+    // All that there is for this caller is sent.
+    assert_eq!((table.rows[0].recall, table.rows[0].reduction), (1.0, 0.0));
 }
 
 #[test]

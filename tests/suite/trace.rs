@@ -15,6 +15,8 @@ use toolrack::{
 
 use spans::Log;
 
+mod changes;
+mod figures;
 mod random;
 mod replay;
 mod shadow;
@@ -22,7 +24,7 @@ mod spans;
 
 const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/data/tools.json");
 
-fn office() -> Engine {
+pub(super) fn office() -> Engine {
     Engine::builder(Catalog::read(TOOLS).unwrap()).build().unwrap()
 }
 
@@ -39,7 +41,7 @@ fn run_call(run: &mut Session, name: &str) {
 }
 
 /// A run that goes through every stage.
-fn whole_run(engine: &Engine, level: TraceLevel) -> TraceBuffer {
+pub(super) fn whole_run(engine: &Engine, level: TraceLevel) -> TraceBuffer {
     let trace = TraceBuffer::new();
     let context = RuntimeContext::default().scopes(["read"]);
     let mut run = engine.session(options().context(context.clone())).unwrap();

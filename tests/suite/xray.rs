@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::json;
-use toolrack::trace::{Event, Trace, TraceBuffer, TraceLevel};
+use toolrack::trace::{Event, Stage, Trace, TraceBuffer, TraceLevel};
 use toolrack::{
-    Call, Catalog, Engine, FindRequest, RuntimeContext, Session, SessionOptions, Verdict, xray,
+    Call, Catalog, Engine, EvictReason, FindRequest, RuntimeContext, Session, SessionOptions,
+    Verdict, xray,
 };
 
 const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/data/tools.json");
@@ -137,7 +138,8 @@ impl Browser {
         Some(Self { folder, program })
     }
 
-    fn run(&self, arguments: &[&str]) -> Vec<u8> {
+    /// `fragment` is what follows the address: `#turn=2`, or nothing.
+    fn run(&self, arguments: &[&str], fragment: &str) -> Vec<u8> {
         let profile = tempfile::tempdir().unwrap();
         let output = Command::new(&self.program)
             .args([
@@ -153,7 +155,7 @@ impl Browser {
             ])
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .args(arguments)
-            .arg(format!("file://{}", self.folder.path().join("page.html").display()))
+            .arg(format!("file://{}{fragment}", self.folder.path().join("page.html").display()))
             .output()
             .unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -162,7 +164,12 @@ impl Browser {
 
     /// The document after its scripts ran.
     fn dom(&self) -> String {
-        String::from_utf8(self.run(&["--window-size=1280,1000", "--dump-dom"])).unwrap()
+        self.dom_at("")
+    }
+
+    fn dom_at(&self, fragment: &str) -> String {
+        let dom = self.run(&["--window-size=1280,1000", "--dump-dom"], fragment);
+        String::from_utf8(dom).unwrap()
     }
 
     fn screenshot(&self, size: (u32, u32), dark: bool) -> Picture {
@@ -174,7 +181,7 @@ impl Browser {
         if dark {
             arguments.push("--blink-settings=preferredColorScheme=0".to_owned());
         }
-        self.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        self.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), "");
         Picture::read(&path)
     }
 }
@@ -272,7 +279,167 @@ fn a_browser_draws_the_bars_in_light_and_in_dark() {
     assert!(light.count(0xa8630f) > 1_000, "no bars of the lexical arm");
     let dark = browser.screenshot((1280, 1600), true);
     assert!(dark.count(0x7ab0f0) > 1_000 && dark.count(0xdfa750) > 1_000);
+    // The chart and what is selected have a colour of their own: it must not be taken for bars.
+    assert!(light.count(0x6a4a9c) > 100 && dark.count(0xb9a2ea) > 100);
     assert!(light.brightness() > 200.0 && dark.brightness() < 60.0);
+}
+
+#[test]
+fn a_browser_says_why_tools_left_and_draws_what_every_tool_would_take() {
+    let events = run_of(12, TraceLevel::Run);
+    let Some(browser) = Browser::open(&xray::page(&events)) else { return };
+    let mut reasons = std::collections::BTreeMap::new();
+    for event in &events {
+        let Stage::Eviction(eviction) = &event.stage else { continue };
+        let list = events.iter().rev().find_map(|other| match &other.stage {
+            Stage::List(list) if other.turn == event.turn => Some(list),
+            _ => None,
+        });
+        for gone in eviction.evicted.iter().filter(|gone| !list.unwrap().tools.contains(&gone.tool))
+        {
+            let why = match gone.why {
+                EvictReason::Stale { idle } => format!("not wanted for {idle} steps"),
+                EvictReason::LeastRecent => "least recently wanted".to_owned(),
+                other => panic!("{other:?}"),
+            };
+            reasons.entry(why).or_insert((event.turn, gone.tool.to_string()));
+        }
+    }
+    assert!(reasons.len() > 1, "{reasons:?}");
+    for (why, (turn, tool)) in reasons.iter().take(3) {
+        let text = text_of(&browser.dom_at(&format!("#turn={turn}")));
+        assert!(text.contains(&format!("{tool} {why}")), "no '{tool} {why}' in: {text}");
+    }
+
+    let dom = browser.dom();
+    let path = |class: &str| {
+        let (_, rest) = dom.split_once(&format!("<path class=\"{class}\" d=\"")).unwrap();
+        rest.split_once('"').unwrap().0.to_owned()
+    };
+    let (all, sent) = (path("all"), path("sent"));
+    // One stretch a turn and one before the first; every tool takes the most, which is the top.
+    assert_eq!((all.matches('H').count(), sent.matches('H').count()), (13, 13));
+    assert!(all.starts_with("M0.0 16.0H"), "{all}");
+    let Stage::List(list) = &events[1].stage else { panic!("{:?}", events[1]) };
+    let share = list.tokens.sent as f64 / list.tokens.naive as f64;
+    assert!(sent.starts_with(&format!("M0.0 {:.1}H", 104.0 - 88.0 * share)), "{sent}");
+}
+
+/// The page of a turn of the trace's own lines, one for each of `stages`.
+fn page_of_stages(stages: &[serde_json::Value]) -> String {
+    let lines = stages.iter().enumerate().map(|(seq, stage)| {
+        let mut line = json!({"seq": seq, "turn": 1});
+        let fields = line.as_object_mut().unwrap();
+        fields.extend(stage.as_object().unwrap().clone());
+        line.to_string()
+    });
+    let trace = Trace::parse(&lines.collect::<Vec<_>>().join("\n"));
+    assert!(trace.damaged.is_empty(), "{:?}", trace.damaged);
+    xray::page_of(&trace)
+}
+
+#[test]
+fn the_gates_mark_is_what_was_asked() {
+    let thresholds = json!({"by": "cosine", "read": 0.2, "write": 0.3, "destructive": 0.6,
+        "coverage": 0.5, "margin": 0.1});
+    let words = |tool: &str| json!({"tool": tool, "bm25": 1.0, "lexical": 0.1, "coverage": 0.1, "name_coverage": 0.0});
+    let page = page_of_stages(&[
+        json!({"event": "turn", "message": "alpha beta gamma delta"}),
+        json!({"event": "intent", "intents": ["alpha beta gamma delta"], "recent": 0, "k": 5}),
+        json!({"event": "dense", "scores": [{"tool": "x/fits", "cosine": 0.7},
+            {"tool": "x/keyword", "cosine": 0.3}]}),
+        json!({"event": "lexical", "scores": [words("x/fits"), words("x/keyword"), words("x/blind")]}),
+        // A list of keywords asks more of a tool than its class does; what has no vector is judged by
+        // its words, on a scale to 3.
+        json!({"event": "gate", "outcome": "found", "thresholds": thresholds, "total": 1,
+        "admitted": [{"tool": "x/fits", "risk": "write", "reaches": 0.7}],
+        "rejected": [
+            {"tool": "x/keyword", "risk": "read", "why": "below-threshold", "reaches": 0.3, "asked": 0.6},
+            {"tool": "x/blind", "risk": "read", "why": "below-threshold", "reaches": 0.3, "asked": 0.75},
+        ]}),
+    ]);
+    let Some(browser) = Browser::open(&page) else { return };
+    let dom = browser.dom();
+    let rows: Vec<&str> =
+        dom.split("<tr").filter(|row| row.contains("class=\"gate\"><div")).collect();
+    let row = |tool: &str| {
+        let row = rows.iter().find(|row| row.contains(tool)).unwrap();
+        row.split_once("class=\"gate\"").unwrap().1.replace(' ', "")
+    };
+    let (fits, keyword, blind) = (row("x/fits"), row("x/keyword"), row("x/blind"));
+    assert!(fits.contains("width:70%") && fits.contains("left:30%"), "{fits}");
+    assert!(keyword.contains("width:30%") && keyword.contains("left:60%"), "{keyword}");
+    assert!(blind.contains("width:10%") && blind.contains("left:25%"), "{blind}");
+    assert!(text_of(&dom).contains("0.30 by words"), "{blind}");
+}
+
+#[test]
+fn every_kind_of_event_is_known_to_the_page() {
+    let mut lines: Vec<String> = crate::trace::whole_run(&crate::trace::office(), TraceLevel::Run)
+        .events()
+        .iter()
+        .map(Event::to_line)
+        .collect();
+    let failed = json!({"seq": lines.len(), "turn": 3, "event": "failed", "error": "no disk"});
+    lines.push(failed.to_string());
+    let trace = Trace::parse(&lines.join("\n"));
+    assert!(trace.damaged.is_empty());
+    // The reader names all kinds that there are when it meets one that there is not.
+    let stranger = Trace::parse(r#"{"seq": 0, "turn": 0, "event": "no_such_stage"}"#);
+    let problem = &stranger.damaged[0].problem;
+    let kinds: Vec<&str> = problem.split('`').skip(3).step_by(2).collect();
+    assert!(kinds.len() > 25, "{problem}");
+    let fed: Vec<&str> = trace.events.iter().map(|event| event.stage.name()).collect();
+    for kind in kinds {
+        assert!(fed.contains(&kind), "no {kind} in {fed:?}");
+    }
+    let Some(browser) = Browser::open(&xray::page_of(&trace)) else { return };
+    let text = text_of(&browser.dom_at("#turn=2"));
+    assert!(!text.contains("does not know"), "{text}");
+    assert!(
+        text.contains("the model was given definitions by other means: email/send_email"),
+        "{text}"
+    );
+    assert!(text_of(&browser.dom_at("#turn=3")).contains("no disk"));
+}
+
+#[test]
+fn a_look_up_is_told_from_a_search() {
+    let engine = Engine::builder(Catalog::read(TOOLS).unwrap()).without_embedder().build().unwrap();
+    let mut run = engine.session(SessionOptions::default().limit(3).retrieve(1)).unwrap();
+    let trace = TraceBuffer::new();
+    run.trace_to(trace.clone());
+    run.turn("which invoices did we send?").unwrap();
+    run.find_tool(&FindRequest::of_definitions(["helpdesk/create_ticket"])).unwrap();
+    let Some(browser) = Browser::open(&xray::page(&trace.events())) else { return };
+    let text = text_of(&browser.dom());
+    assert!(text.contains("look up the definition of helpdesk/create_ticket"), "{text}");
+    assert!(!text.contains(" search found"), "{text}");
+}
+
+#[test]
+fn what_would_be_hidden_or_turn_the_line_around_is_shown_as_an_escape() {
+    let catalog = Catalog::from_tools([
+        crate::fixtures::tool("default/\u{202e}gnihton_od", "Sorts\u{200b} mail."),
+        crate::fixtures::tool("default/other", "Sends mail."),
+    ]);
+    let engine = Engine::builder(catalog.unwrap()).without_embedder().build().unwrap();
+    let mut run = engine.session(SessionOptions::default().limit(1).retrieve(1)).unwrap();
+    let trace = TraceBuffer::new();
+    run.trace_to(trace.clone());
+    run.turn("sorts mail\u{7} \u{2066}with\u{e0041} 👩\u{200d}👧\nin two lines").unwrap();
+    let Some(browser) = Browser::open(&xray::page(&trace.events())) else { return };
+    let dom = browser.dom();
+    let (body, _) = dom.split_once(r#"<script type="application/json""#).unwrap();
+    let raw = ['\u{202e}', '\u{200b}', '\u{7}', '\u{2066}', '\u{e0041}'];
+    assert!(!body.contains(raw), "{body}");
+    let text = text_of(&dom);
+    assert!(text.contains("\\u{202e}gnihton_od"), "{text}");
+    // A joiner is part of how people write.
+    assert!(
+        text.contains("sorts mail\\u{7} \\u{2066}with\\u{e0041} 👩\u{200d}👧 in two lines"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -196,3 +196,79 @@ fn a_pass_through_run_replays() {
     assert_eq!(names(&trace.events()), ["open", "list", "turn", "list", "authorize", "used"]);
     assert!(engine.replay(&Trace::parse(&trace.text())).unwrap().is_identical());
 }
+
+/// A run by words alone, so that no model's arithmetic is in it, through every kind of event.
+fn golden_run() -> TraceBuffer {
+    let engine = small_by_words();
+    let trace = TraceBuffer::new();
+    let options =
+        SessionOptions::default().core(["docs/search"]).limit(3).retrieve(1).find_limit(2);
+    let context = RuntimeContext::default().scopes(["billing"]);
+    let options = options.pass_through(0).stale_after(1).compressed(50);
+    let mut run = engine.session(options.context(context)).unwrap();
+    run.trace_at(TraceLevel::Operator, trace.clone());
+    run.turn("what is the weather of the city?").unwrap();
+    run_call(&mut run, "weather_get");
+    run.note_reply("It rains. Shall I send a mail?");
+    run.turn("yes, do it").unwrap();
+    run.find_tool(&FindRequest::of_intents(["create an invoice", "book a table"])).unwrap();
+    run.find_tool(&FindRequest::of_names(["search", "nobody"])).unwrap();
+    run.find_tool(&FindRequest::of_definitions(["mail_send"])).unwrap();
+    run.visible();
+    run_call(&mut run, "mail_send");
+    run_call(&mut run, "table_drop");
+    run.note_shown(["tickets__search"]);
+    (0..3).for_each(|_| drop(run.step()));
+    run.pin("table_book").unwrap();
+    run.unpin("table_book").unwrap();
+    run.release("table_book").unwrap();
+    run.on_compaction();
+    run.set_context(super::context(2));
+    run.turn("qwertz asdfgh").unwrap();
+    trace
+}
+
+fn small_by_words() -> Engine {
+    Engine::builder(Catalog::parse(CATALOGS[0]).unwrap()).without_embedder().build().unwrap()
+}
+
+/// `line` with its numbers to four digits and without the release: the logarithm of another machine
+/// may differ in the last place.
+fn rounded(line: &str) -> Value {
+    fn round(value: &mut Value) {
+        match value {
+            Value::Number(number) if number.is_f64() => {
+                *value = json!((number.as_f64().unwrap() * 1e4).round() / 1e4);
+            }
+            Value::Array(items) => items.iter_mut().for_each(round),
+            Value::Object(fields) => fields.values_mut().for_each(round),
+            _ => {}
+        }
+    }
+    let mut value: Value = serde_json::from_str(line).unwrap();
+    if let Value::Object(fields) = &mut value {
+        fields.remove("release");
+    }
+    round(&mut value);
+    value
+}
+
+/// `TOOLRACK_WRITE_GOLDEN=1` writes the file anew; read the difference before it is committed.
+#[test]
+fn a_run_of_an_earlier_day_is_written_and_replayed_as_it_was_then() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/golden-run.jsonl");
+    let now = golden_run().text();
+    if std::env::var_os("TOOLRACK_WRITE_GOLDEN").is_some() {
+        std::fs::write(path, &now).unwrap();
+    }
+    let golden = Trace::read(path).unwrap();
+    assert!(golden.damaged.is_empty());
+    for (recorded, now) in golden.lines().iter().zip(now.lines()) {
+        assert_eq!(rounded(recorded), rounded(now));
+    }
+    assert_eq!(golden.lines().len(), now.lines().count());
+    if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        let report = small_by_words().replay(&golden).unwrap();
+        assert!(report.is_identical(), "{report}");
+    }
+}
