@@ -10,6 +10,7 @@ mod reader;
 mod refresh;
 mod schema;
 mod snapshot;
+mod texts;
 mod tool;
 mod trust;
 mod visible_tool;

@@ -8,16 +8,18 @@ mod gemini;
 mod mcp;
 pub(crate) mod native;
 mod openai;
+mod original;
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
 pub use builtin::Builtin;
+pub(crate) use original::Original;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::raw::{RawObject, describe, raw};
+use super::raw::{RawObject, describe};
 use super::tool::{Tool, ToolBuilder};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -52,59 +54,8 @@ impl Shape {
     ];
 }
 
-/// A definition as it was read, so that it can be written in the same shape.
-#[derive(Debug, Clone)]
-pub(crate) struct Original {
-    pub shape: Shape,
-    /// The fields of the definition itself.
-    pub fields: RawObject,
-    /// The fields around it (OpenAI chat), with [`NEST`] where the definition goes.
-    pub envelope: Option<RawObject>,
-    /// Keys of `fields` that were understood.
-    pub known: &'static [&'static str],
-}
-
 /// Key under which an OpenAI chat definition is nested.
 const NEST: &str = "function";
-
-impl Original {
-    /// The fields that were not understood, in order, those around the definition last.
-    pub(crate) fn unknown(&self) -> impl Iterator<Item = (&str, &Arc<RawValue>)> {
-        let around = self.envelope.iter().flat_map(RawObject::iter);
-        self.fields
-            .iter()
-            .filter(|(key, _)| !self.known.contains(key))
-            .chain(around.filter(|(key, _)| !matches!(*key, NEST | "type")))
-    }
-
-    /// The definition with another name, without the fields in `drop` and with those in `set`, in
-    /// their place or at the end; everything else as it came.
-    pub(crate) fn edited(
-        &self,
-        name: &str,
-        drop: &[&str],
-        set: &[(&str, Arc<RawValue>)],
-    ) -> Result<Arc<RawValue>> {
-        let set_to = |key: &str| set.iter().find(|(other, _)| *other == key).map(|(_, new)| new);
-        let mut fields = RawObject::default();
-        for (key, value) in self.fields.iter().filter(|(key, _)| !drop.contains(key)) {
-            let value = if key == "name" { raw(&name)? } else { Arc::clone(value) };
-            fields.push(key, set_to(key).map_or(value, Arc::clone));
-        }
-        for (key, value) in
-            set.iter().filter(|(key, _)| drop.contains(key) || !self.fields.contains(key))
-        {
-            fields.push(*key, Arc::clone(value));
-        }
-        let Some(envelope) = &self.envelope else { return raw(&fields) };
-        let mut outer = RawObject::default();
-        for (key, value) in envelope.iter() {
-            let value = if key == NEST { raw(&fields)? } else { Arc::clone(value) };
-            outer.push(key, value);
-        }
-        raw(&outer)
-    }
-}
 
 /// A definition that was left out, and why.
 ///
@@ -571,7 +522,7 @@ fn tool_name(object: &RawObject) -> Option<String> {
 /// Begins a builder from the fields that all shapes share.
 fn common(
     shape: Shape,
-    fields: RawObject,
+    mut fields: RawObject,
     schema: &str,
     known: &'static [&'static str],
 ) -> Result<ToolBuilder> {
@@ -596,3 +547,7 @@ fn common(
     builder.original = Some(Original { shape, fields, envelope: None, known });
     Ok(builder)
 }
+///
+/// Of a known field that is repeated the last one counts, and the others are dropped: what is not
+/// understood must not be sent as if it were.
+    fields.keep_last(known);
