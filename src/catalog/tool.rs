@@ -57,6 +57,11 @@ impl ToolId {
         Ok(Self { namespace: namespace.into(), name: name.into() })
     }
 
+    /// The id of something without a name in a namespace that is a plain word.
+    pub(super) fn nameless(namespace: &str) -> Self {
+        Self { namespace: namespace.into(), name: "?".into() }
+    }
+
     /// The part before the slash.
     pub fn namespace(&self) -> &str {
         &self.namespace
