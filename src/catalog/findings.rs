@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::is_combining_mark;
 
-use super::tool::{Tool, ToolId};
+use super::texts;
+use super::tool::ToolId;
 
 const INSTRUCTIONS: &str = include_str!("instructions.txt");
 
@@ -17,6 +18,8 @@ const LONG_DESCRIPTION: usize = 8_000;
 const LONG_TEXT: usize = 4_000;
 /// Characters shown of what was found.
 const EXCERPT: usize = 60;
+/// Characters on either side in which a mark of direction has its letter.
+const NEAR: usize = 16;
 /// Findings that are kept of one tool.
 const MAX_FINDINGS: usize = 20;
 
@@ -27,7 +30,7 @@ const MAX_FINDINGS: usize = 20;
 pub enum FindingKind {
     /// Characters without width, where no script needs them.
     Invisible,
-    /// Unicode tag characters (U+E0000 to U+E007F) or selectors that can carry hidden text.
+    /// Unicode tag characters or selectors that can carry hidden text (U+E0000 to U+E0FFF).
     TagCharacters,
     /// Characters that reorder the text around them.
     Bidi,
@@ -70,50 +73,25 @@ impl fmt::Display for Finding {
     }
 }
 
-/// All findings in the definition of `tool`, in the order of its fields.
+/// All findings in the definition `json` of `tool`, in the order of its fields.
 ///
 /// Every text of the definition is read, unknown fields and the keys of objects included, since a
 /// provider may be sent all of it.
-pub(crate) fn findings(tool: &Tool) -> Arc<[Finding]> {
-    let text = serde_json::to_string(tool).unwrap_or_default();
+pub(super) fn findings(tool: &ToolId, json: &str) -> Arc<[Finding]> {
     let mut found = Vec::new();
-    let mut look = |place: &str, text: &str| {
-        for (kind, excerpt) in look_at(text, place == "description") {
-            if found.len() < MAX_FINDINGS {
-                let (tool, place) = (tool.id().clone(), place.to_owned());
-                found.push(Finding { tool, place, kind, excerpt });
+    texts::each(
+        json,
+        |key| visible(key, EXCERPT),
+        |place, text| {
+            for (kind, excerpt) in look_at(text, place == "description") {
+                if found.len() < MAX_FINDINGS {
+                    let (tool, place) = (tool.clone(), place.to_owned());
+                    found.push(Finding { tool, place, kind, excerpt });
+                }
             }
-        }
-    };
-    match serde_json::from_str::<Value>(&text) {
-        Ok(Value::Object(fields)) => {
-            for (key, value) in fields.iter().filter(|(key, _)| *key != "policy") {
-                walk(key, value, &mut look);
-            }
-        }
-        // Deeper than the parser goes: look at the text as a whole.
-        _ => look("definition", &text),
-    }
+        },
+    );
     found.into()
-}
-
-fn walk(place: &str, value: &Value, look: &mut dyn FnMut(&str, &str)) {
-    match value {
-        Value::String(text) => look(place, text),
-        Value::Array(list) => {
-            for (index, item) in list.iter().enumerate() {
-                walk(&format!("{place}[{index}]"), item, look);
-            }
-        }
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                let place = format!("{place}.{}", visible(key, EXCERPT));
-                look(&place, key);
-                walk(&place, value, look);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
 }
 
 /// At most one finding of each kind in one text.
@@ -130,10 +108,8 @@ fn look_at(text: &str, is_description: bool) -> Vec<(FindingKind, String)> {
         }
     }
     let folded = fold(text);
-    if let Some(phrase) = phrases().iter().find(|phrase| folded.contains(**phrase)) {
-        let at = folded.find(phrase).unwrap_or_default();
-        let start = folded.floor_char_boundary(at.saturating_sub(12));
-        found.push((FindingKind::Instruction, visible(&folded[start..], EXCERPT)));
+    if let Some(excerpt) = instruction(&folded) {
+        found.push((FindingKind::Instruction, excerpt));
     }
     let most = if is_description { LONG_DESCRIPTION } else { LONG_TEXT };
     if chars.len() > most {
@@ -150,24 +126,62 @@ fn hidden(chars: &[(usize, char)], place: usize) -> Option<FindingKind> {
         chars.get(at).map(|&(_, c)| c)
     };
     let plain = |c: Option<char>| c.is_none_or(|c| c.is_ascii());
+    let beside =
+        |is: fn(char) -> bool| neighbour(-1).is_some_and(is) || neighbour(1).is_some_and(is);
+    let invisible_unless = |needed: bool| (!needed).then_some(FindingKind::Invisible);
     match c as u32 {
         0x09 | 0x0A | 0x0D => None,
         0x00..0x20 | 0x7F..0xA0 => Some(FindingKind::Control),
-        0xE0000..=0xE007F | 0xE0100..=0xE01EF => Some(FindingKind::TagCharacters),
+        0xE0000..=0xE0FFF => Some(FindingKind::TagCharacters),
         // One selector belongs to the sign before it; a run of them is a message.
-        0xFE00..=0xFE0F if matches!(neighbour(-1), Some('\u{fe00}'..='\u{fe0f}')) => {
-            Some(FindingKind::TagCharacters)
-        }
+        0xFE00..=0xFE0F => matches!(neighbour(-1), Some('\u{fe00}'..='\u{fe0f}'))
+            .then_some(FindingKind::TagCharacters),
         0x202A..=0x202E | 0x2066..=0x2069 => Some(FindingKind::Bidi),
-        0x200B | 0x2060..=0x2064 | 0x180E | 0xFEFF | 0x115F | 0x1160 | 0x3164 | 0xFFA0 => {
-            Some(FindingKind::Invisible)
+        // Joiners shape Arabic and Indic words and emoji, others put hieroglyphs together; between
+        // plain letters they do nothing.
+        0x200C | 0x200D | 0x13430..=0x1343F => {
+            invisible_unless(!plain(neighbour(-1)) && !plain(neighbour(1)))
         }
-        // Joiners shape Arabic and Indic words and emoji; between plain letters they do nothing.
-        0x200C | 0x200D if plain(neighbour(-1)) || plain(neighbour(1)) => {
-            Some(FindingKind::Invisible)
+        // Keeps marks on one letter apart.
+        0x034F => invisible_unless(beside(is_combining_mark)),
+        // Marks of direction belong to the letters that are written from the right.
+        0x061C | 0x200E | 0x200F => invisible_unless(is_right_to_left(chars, place)),
+        // Selectors of Mongolian letters.
+        0x180B..=0x180D | 0x180F => {
+            invisible_unless(matches!(neighbour(-1), Some('\u{1820}'..='\u{18aa}')))
         }
-        _ => None,
+        // The space of Braille.
+        0x2800 => invisible_unless(beside(|c| matches!(c, '\u{2801}'..='\u{28ff}'))),
+        _ => invisible_unless(!is_blank(c) && has_width(c)),
     }
+}
+
+/// Whether the letter next to `place`, on one side at least, is of a script that runs from right to
+/// left.
+fn is_right_to_left(chars: &[(usize, char)], place: usize) -> bool {
+    let is_so = |c: char| {
+        matches!(c as u32,
+            0x0590..=0x08FF | 0xFB1D..=0xFDFF | 0xFE70..=0xFEFC | 0x10800..=0x10FFF
+            | 0x1E800..=0x1EFFF)
+    };
+    let letter = |(_, c): &&(usize, char)| c.is_alphabetic();
+    let before = chars[place.saturating_sub(NEAR)..place].iter().rev().find(letter);
+    let after = chars[place + 1..].iter().take(NEAR).find(letter);
+    before.into_iter().chain(after).any(|&(_, c)| is_so(c))
+}
+
+/// Whether the character takes room, or may: what Unicode says to pass over when it cannot be shown
+/// does not.
+fn has_width(c: char) -> bool {
+    !matches!(c as u32,
+        0x00AD | 0x034F | 0x061C | 0x17B4 | 0x17B5 | 0x180B..=0x180F | 0x200B..=0x200F
+        | 0x202A..=0x202E | 0x2060..=0x206F | 0xFE00..=0xFE0F | 0xFEFF | 0xFFF0..=0xFFFB
+        | 0x13430..=0x1343F | 0x1BCA0..=0x1BCA3 | 0x1D173..=0x1D17A | 0xE0000..=0xE0FFF)
+}
+
+/// Whether it is a letter or a sign that shows nothing.
+fn is_blank(c: char) -> bool {
+    matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{2800}')
 }
 
 /// Lower case, compatibility forms unified, without what has no width, single spaces.
@@ -175,33 +189,70 @@ fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     let mut push = |c: char| match c {
         '’' | '‘' => folded.push('\''),
-        c if c.is_whitespace() && folded.ends_with(' ') => {}
-        c if c.is_whitespace() => folded.push(' '),
+        c if c.is_whitespace() || is_blank(c) => {
+            if !folded.ends_with(' ') {
+                folded.push(' ');
+            }
+        }
         c => folded.extend(c.to_lowercase()),
     };
     if text.is_ascii() {
         text.chars().for_each(&mut push);
     } else {
-        let has_width = |c: &char| {
-            !matches!(*c as u32,
-                0x200B..=0x200F | 0x202A..=0x202E | 0x2060..=0x2069 | 0xFEFF | 0x00AD
-                | 0xFE00..=0xFE0F | 0xE0100..=0xE01EF)
-        };
         // Tag characters spell ASCII.
         let plain = |c: char| match c as u32 {
             code @ 0xE0020..=0xE007E => char::from_u32(code - 0xE0000).unwrap_or(c),
             _ => c,
         };
-        text.chars().filter(has_width).map(plain).nfkc().for_each(&mut push);
+        text.chars().map(plain).filter(|&c| has_width(c)).nfkc().for_each(&mut push);
     }
     folded
 }
 
-fn phrases() -> &'static [&'static str] {
-    static PHRASES: OnceLock<Vec<&str>> = OnceLock::new();
+/// The words of a folded text, one space between them, with a full stop after each sentence: what
+/// stands over two sentences is no phrase.
+fn words(folded: &str) -> String {
+    let mut words = String::with_capacity(folded.len());
+    let mut chars = folded.chars().peekable();
+    let mut before = ' ';
+    while let Some(c) = chars.next() {
+        let next = chars.peek().copied().unwrap_or(' ');
+        let inside = before.is_alphanumeric() && next.is_alphanumeric();
+        match c {
+            c if c.is_alphanumeric() => words.push(c),
+            // "don't", `ignore_previous`: one word.
+            '\'' | '_' if inside => words.push(c),
+            '.' | '!' | '?' if next == ' ' => words.push('.'),
+            _ if words.ends_with(' ') => {}
+            _ => words.push(' '),
+        }
+        before = c;
+    }
+    words
+}
+
+/// The first phrase in a folded text that addresses the model, with some text around it.
+fn instruction(folded: &str) -> Option<String> {
+    let words = words(folded);
+    let (plain, signs) = phrases();
+    let in_words = plain.iter().find_map(|phrase| Some((&*words, words.find(&**phrase)?)));
+    let found =
+        in_words.or_else(|| signs.iter().find_map(|phrase| Some((folded, folded.find(phrase)?))));
+    let (text, at) = found?;
+    let start = text.floor_char_boundary(at.saturating_sub(12));
+    Some(visible(&text[start..], EXCERPT))
+}
+
+/// The phrases that are words alone, as [`words`] gives them, and those with signs of their own.
+fn phrases() -> &'static (Vec<String>, Vec<&'static str>) {
+    static PHRASES: OnceLock<(Vec<String>, Vec<&str>)> = OnceLock::new();
     PHRASES.get_or_init(|| {
         let lines = INSTRUCTIONS.lines().map(str::trim);
-        lines.filter(|line| !line.is_empty() && !line.starts_with('#')).collect()
+        let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let is_plain = |c: char| c.is_alphanumeric() || " ',".contains(c);
+        let (plain, signs): (Vec<&str>, Vec<&str>) =
+            lines.partition(|line| line.chars().all(is_plain));
+        (plain.into_iter().map(words).collect(), signs)
     })
 }
 

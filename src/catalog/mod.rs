@@ -10,6 +10,7 @@ mod reader;
 mod refresh;
 mod schema;
 mod snapshot;
+mod texts;
 mod tool;
 mod trust;
 mod visible_tool;
@@ -199,8 +200,8 @@ impl Catalog {
         self.trust_with(|_| Ok(trust), |_, _| Ok(()))
     }
 
-    /// Accepts a tool as a source lists it now, by the hash that somebody looked at: it is pinned to
-    /// it, and no longer withheld for a change or a finding.
+    /// Accepts a tool, or a built-in one, as a source lists it now, by the hash that somebody looked
+    /// at: it is pinned to it, and no longer withheld for a change or a finding.
     ///
     /// # Errors
     /// [`ErrorKind::UnknownTool`] when no source lists the tool, [`ErrorKind::InvalidSetting`] when it
@@ -250,8 +251,10 @@ impl Catalog {
 /// The policy of `snapshot` with `tool` pinned to the `hash` that it is listed with.
 pub(crate) fn accepting(snapshot: &Snapshot, tool: &ToolId, hash: &str) -> Result<TrustPolicy> {
     let listed = snapshot.listed();
-    let hashes = listed.iter().filter(|entry| entry.tool.id() == tool);
-    let hashes: Vec<&str> = hashes.map(|entry| entry.tool.content_hash()).collect();
+    let tools = listed.iter().map(|entry| (entry.tool.id(), entry.tool.content_hash()));
+    let builtins = snapshot.listed_builtins().map(|one| (one.id(), one.content_hash()));
+    let all = tools.chain(builtins).filter(|(id, _)| *id == tool);
+    let hashes: Vec<&str> = all.map(|(_, hash)| hash).collect();
     match hashes.first() {
         None => Err(Error::new(
             ErrorKind::UnknownTool,

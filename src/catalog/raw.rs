@@ -43,6 +43,23 @@ impl RawObject {
         self.0.push((key.into(), value));
     }
 
+    /// Takes out what is at `key`, every time.
+    pub(crate) fn remove(&mut self, key: &str) {
+        self.0.retain(|(name, _)| name != key);
+    }
+
+    /// Of each of `keys` that is repeated leaves the last one, which is the one that counts.
+    pub(crate) fn keep_last(&mut self, keys: &[&str]) {
+        for key in keys {
+            let mut more = self.0.iter().filter(|(name, _)| name == key).count();
+            self.0.retain(|(name, _)| {
+                let is_before_last = name == key && more > 1;
+                more -= usize::from(name == key);
+                !is_before_last
+            });
+        }
+    }
+
     /// The string at `key`: `None` when absent or null, an error when of another type.
     pub(crate) fn string(&self, key: &str) -> Result<Option<String>> {
         self.typed(key, "a string")

@@ -174,8 +174,13 @@ fn merge(old: &Snapshot, listed: BTreeMap<Arc<str>, Option<Listing>>) -> Vec<Ent
         for located in listing.into_iter().flat_map(|listing| listing.tools) {
             let key = (Arc::clone(&source), located.tool.id().clone());
             let same = before.get(&key).filter(|old| old.tool == located.tool);
-            let findings =
-                same.map_or_else(|| findings(&located.tool), |old| Arc::clone(&old.findings));
+            let findings = match same {
+                Some(old) => Arc::clone(&old.findings),
+                None => {
+                    let json = serde_json::to_string(&located.tool).unwrap_or_default();
+                    findings(located.tool.id(), &json)
+                }
+            };
             let entry = Entry {
                 tool: located.tool.with_default_source(&source),
                 source: Arc::clone(&source),

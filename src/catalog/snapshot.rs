@@ -20,7 +20,7 @@ use crate::error::{Error, ErrorKind, Result};
 pub struct SourceStatus {
     /// Tools of this source in the snapshot.
     pub tools: usize,
-    /// Tools that it lists and that are withheld.
+    /// Tools that it lists and that are withheld, built-in ones included.
     pub withheld: usize,
     /// Why the source did not answer last time; its tools are those of its last good answer.
     pub stale: Option<String>,
@@ -57,7 +57,10 @@ pub struct Snapshot {
     entries: Vec<Entry>,
     withheld: Vec<WithheldEntry>,
     trust: TrustPolicy,
+    /// Built-in tools as listed, then those that are offered and those that are not.
     builtins: Builtins,
+    offered_builtins: Vec<Builtin>,
+    withheld_builtins: Vec<(Builtin, Withheld)>,
     sources: Sources,
     names: Names,
     /// Each row as providers are told of it.
@@ -75,6 +78,7 @@ impl Snapshot {
         mut sources: Sources,
     ) -> Result<Self> {
         let (entries, withheld) = trust.screen(listed);
+        let (offered_builtins, withheld_builtins) = trust.screen_builtins(&builtins);
         let mut places: HashMap<&ToolId, &Entry> = HashMap::with_capacity(entries.len());
         for entry in &entries {
             if let Some(first) = places.insert(entry.tool.id(), entry) {
@@ -95,8 +99,9 @@ impl Snapshot {
         for status in sources.values_mut() {
             (status.tools, status.withheld) = (0, 0);
         }
-        for held in &withheld {
-            if let Some(status) = sources.get_mut(&held.entry.source) {
+        let held = withheld.iter().map(|held| &held.told);
+        for told in held.chain(withheld_builtins.iter().map(|(_, told)| told)) {
+            if let Some(status) = sources.get_mut(&*told.source) {
                 status.withheld += 1;
             }
         }
@@ -119,6 +124,8 @@ impl Snapshot {
             withheld,
             trust,
             builtins,
+            offered_builtins,
+            withheld_builtins,
             sources,
             names,
             visible,
@@ -163,10 +170,9 @@ impl Snapshot {
         self.row(id).map(|row| self.names.provider_name(row))
     }
 
-    /// The providers' built-in tools, source by source.
+    /// The providers' built-in tools that the [`TrustPolicy`] takes, source by source.
     pub fn builtins(&self) -> impl Iterator<Item = &Builtin> {
-        let taken = self.builtins.iter().filter(|(source, _)| self.trust.takes_source(source));
-        taken.flat_map(|(_, builtins)| builtins)
+        self.offered_builtins.iter()
     }
 
     /// The sources by name.
@@ -179,25 +185,35 @@ impl Snapshot {
         self.sources.values().flat_map(|status| &status.problems).map(String::as_str)
     }
 
-    /// Tools that sources list and that the [`TrustPolicy`] keeps out, in the order listed. They are
-    /// for the operator: nothing else of a snapshot knows of them.
+    /// Tools that sources list and that the [`TrustPolicy`] keeps out, in the order listed, built-in
+    /// ones last. They are for the operator: nothing else of a snapshot knows of them.
     pub fn withheld(&self) -> impl ExactSizeIterator<Item = &Withheld> {
-        self.withheld.iter().map(|held| &held.told)
+        let tools = self.withheld.iter().map(|held| &held.told);
+        let builtins = self.withheld_builtins.iter().map(|(_, told)| told);
+        tools.chain(builtins).collect::<Vec<_>>().into_iter()
     }
 
-    /// The definition of a withheld tool, to be looked at before it is accepted.
+    /// The definition of a withheld tool, to be looked at before it is accepted; `None` for a
+    /// built-in one.
     pub fn withheld_definition(&self, withheld: &Withheld) -> Option<&Tool> {
         let held = self.withheld.iter().find(|held| held.told == *withheld);
         held.map(|held| &held.entry.tool)
     }
 
-    /// What in the definitions should be looked at, withheld ones included: hidden characters,
-    /// instructions to the model, oversized texts.
+    /// The definition of a withheld built-in tool; `None` for any other.
+    pub fn withheld_builtin(&self, withheld: &Withheld) -> Option<&Builtin> {
+        let held = self.withheld_builtins.iter().find(|(_, told)| told == withheld);
+        held.map(|(builtin, _)| builtin)
+    }
+
+    /// What in the definitions should be looked at, withheld and built-in ones included: hidden
+    /// characters, instructions to the model, oversized texts.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.entries
             .iter()
             .chain(self.withheld.iter().map(|held| &held.entry))
             .flat_map(|entry| entry.findings.iter())
+            .chain(self.listed_builtins().flat_map(Builtin::findings))
     }
 
     /// What is taken from sources, with the hashes pinned so far.
@@ -256,6 +272,11 @@ impl Snapshot {
         }
         listed.extend(offered.cloned());
         listed
+    }
+
+    /// All built-in tools that are listed, offered or withheld.
+    pub(crate) fn listed_builtins(&self) -> impl Iterator<Item = &Builtin> {
+        self.builtins.values().flatten()
     }
 
     pub(crate) fn parts(&self) -> (Builtins, Sources) {

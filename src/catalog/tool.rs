@@ -57,6 +57,11 @@ impl ToolId {
         Ok(Self { namespace: namespace.into(), name: name.into() })
     }
 
+    /// The id of something without a name in a namespace that is a plain word.
+    pub(super) fn nameless(namespace: &str) -> Self {
+        Self { namespace: namespace.into(), name: "?".into() }
+    }
+
     /// The part before the slash.
     pub fn namespace(&self) -> &str {
         &self.namespace
@@ -206,7 +211,8 @@ impl Tool {
         &self.0.policy
     }
 
-    /// SHA-256 (hexadecimal) over all of the tool, unknown fields included.
+    /// SHA-256 (hexadecimal) over all of the tool, unknown fields included: whatever a provider may
+    /// be sent of it changes the hash, but for the order of fields and white space between them.
     ///
     /// A refresh compares these to tell which tools changed.
     pub fn content_hash(&self) -> &str {
@@ -310,8 +316,9 @@ impl Tool {
         let mut foreign = RawObject::default();
         for (key, value) in original.unknown() {
             // What another format put under one of our names must not become our meaning of it: a
-            // server's "risk" or "scopes" is no policy.
-            let ours = original.shape != Shape::Native && native::KNOWN.contains(&key);
+            // server's "risk" or "scopes" is no policy. Nor may its type tell what shape this is.
+            let ours =
+                original.shape != Shape::Native && (native::KNOWN.contains(&key) || key == "type");
             let target = if ours { &mut foreign } else { &mut object };
             target.push(key, Arc::clone(value));
         }

@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::findings::Finding;
+use super::reader::Builtin;
 use super::snapshot::Entry;
 use super::tool::ToolId;
 
@@ -13,6 +16,9 @@ use super::tool::ToolId;
 /// A tool that the policy keeps out is *withheld*: it is in no list, search or answer, as if it were
 /// not there, and [`Snapshot::withheld`](crate::Snapshot::withheld) tells the operator. The default
 /// takes everything. Store the policy with serde: the pinned hashes are in it.
+///
+/// All of it holds for the providers' built-in tools, too, by their ids
+/// ([`Builtin::id`](crate::Builtin::id)).
 ///
 /// # Example: a definition that changes behind one's back
 /// ```
@@ -39,14 +45,18 @@ use super::tool::ToolId;
 pub struct TrustPolicy {
     /// Sources whose tools are taken; `None` takes all, an empty set none.
     pub sources: Option<BTreeSet<String>>,
-    /// Tools that are taken; `None` takes all, an empty set none.
+    /// Tools that are taken, built-in ones (`openai/web_search`) among them; `None` takes all, an
+    /// empty set none.
     pub tools: Option<BTreeSet<ToolId>>,
     /// Sources whose aliases may stand in for a model
     /// ([`Fallback::Aliases`](crate::Fallback::Aliases)); `None` trusts all.
     pub alias_sources: Option<BTreeSet<String>>,
-    /// Hash ([`Tool::content_hash`](crate::Tool::content_hash)) of each tool that somebody accepted.
-    /// The tool is withheld while its definition has another one.
+    /// Hash ([`Tool::content_hash`](crate::Tool::content_hash)) of each tool that somebody accepted,
+    /// or that was new. The tool is withheld while its definition has another one.
     pub pins: BTreeMap<ToolId, String>,
+    /// Those of the pinned tools that were merely new: nobody accepted them, so one with findings is
+    /// withheld if the policy withholds flagged tools.
+    pub unreviewed: BTreeSet<ToolId>,
     /// Whether a tool is pinned as it is when it is first taken.
     pub pin_new: bool,
     /// Whether tools with findings are withheld until their hash is accepted.
@@ -75,14 +85,15 @@ impl TrustPolicy {
         self
     }
 
-    /// Pins a tool to a hash.
+    /// Pins a tool to a hash that somebody accepted.
     #[must_use]
     pub fn pin(mut self, tool: ToolId, hash: impl Into<String>) -> Self {
+        self.unreviewed.remove(&tool);
         self.pins.insert(tool, hash.into());
         self
     }
 
-    /// Pins every tool as it is when it is first taken.
+    /// Pins every tool as it is when it is first taken. That is not to accept it.
     #[must_use]
     pub fn pin_new(mut self) -> Self {
         self.pin_new = true;
@@ -100,23 +111,33 @@ impl TrustPolicy {
         self.sources.as_ref().is_none_or(|sources| sources.contains(source))
     }
 
-    /// Why a listed tool is withheld.
-    fn check(&self, entry: &Entry) -> Option<WithheldReason> {
-        let (id, hash) = (entry.tool.id(), entry.tool.content_hash());
-        if !self.takes_source(&entry.source) {
+    /// Why what `source` lists is withheld, a tool or a built-in one; what is new is pinned.
+    fn take(
+        &mut self,
+        source: &str,
+        id: &ToolId,
+        hash: &str,
+        findings: &[Finding],
+    ) -> Option<WithheldReason> {
+        if !self.takes_source(source) {
             return Some(WithheldReason::Source);
         }
         if self.tools.as_ref().is_some_and(|tools| !tools.contains(id)) {
             return Some(WithheldReason::NotAllowed);
         }
-        match self.pins.get(id) {
-            Some(pinned) if pinned == hash => None,
-            Some(pinned) => Some(WithheldReason::Changed { pinned: pinned.clone() }),
-            None if self.withhold_flagged && !entry.findings.is_empty() => {
-                Some(WithheldReason::Flagged)
-            }
-            None => None,
+        let pinned = self.pins.get(id);
+        if let Some(pinned) = pinned.filter(|pinned| *pinned != hash) {
+            return Some(WithheldReason::Changed { pinned: pinned.clone() });
         }
+        let is_accepted = pinned.is_some() && !self.unreviewed.contains(id);
+        if self.withhold_flagged && !is_accepted && !findings.is_empty() {
+            return Some(WithheldReason::Flagged);
+        }
+        if self.pin_new && pinned.is_none() {
+            self.pins.insert(id.clone(), hash.to_owned());
+            self.unreviewed.insert(id.clone());
+        }
+        None
     }
 
     /// Parts listed entries into offered ones and withheld ones, each of these with its place in the
@@ -124,20 +145,43 @@ impl TrustPolicy {
     pub(super) fn screen(&mut self, listed: Vec<Entry>) -> (Vec<Entry>, Vec<WithheldEntry>) {
         let (mut offered, mut withheld) = (Vec::new(), Vec::new());
         for (place, entry) in listed.into_iter().enumerate() {
-            match self.check(&entry) {
+            let (id, hash) = (entry.tool.id(), entry.tool.content_hash());
+            match self.take(&entry.source, id, hash, &entry.findings) {
                 Some(why) => {
-                    let (id, hash) =
-                        (entry.tool.id().clone(), entry.tool.content_hash().to_owned());
-                    let told = Withheld { tool: id, source: entry.source.to_string(), hash, why };
+                    let told = Withheld {
+                        tool: id.clone(),
+                        source: entry.source.to_string(),
+                        hash: hash.to_owned(),
+                        why,
+                    };
                     withheld.push(WithheldEntry { place, entry, told });
                 }
-                None => {
-                    if self.pin_new {
-                        let hash = entry.tool.content_hash();
-                        self.pins.entry(entry.tool.id().clone()).or_insert_with(|| hash.to_owned());
-                    }
-                    offered.push(entry);
+                None => offered.push(entry),
+            }
+        }
+        (offered, withheld)
+    }
+
+    /// Parts the built-in tools of all sources in the same way.
+    pub(super) fn screen_builtins(
+        &mut self,
+        listed: &BTreeMap<Arc<str>, Vec<Builtin>>,
+    ) -> (Vec<Builtin>, Vec<(Builtin, Withheld)>) {
+        let (mut offered, mut withheld) = (Vec::new(), Vec::new());
+        let each = listed.iter().flat_map(|(source, all)| all.iter().map(move |one| (source, one)));
+        for (source, builtin) in each {
+            let (id, hash) = (builtin.id(), builtin.content_hash());
+            match self.take(source, id, hash, builtin.findings()) {
+                Some(why) => {
+                    let told = Withheld {
+                        tool: id.clone(),
+                        source: source.to_string(),
+                        hash: hash.to_owned(),
+                        why,
+                    };
+                    withheld.push((builtin.clone(), told));
                 }
+                None => offered.push(builtin.clone()),
             }
         }
         (offered, withheld)
@@ -157,7 +201,7 @@ pub(crate) struct WithheldEntry {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Withheld {
-    /// Which tool.
+    /// Which tool, a built-in one by [`Builtin::id`](crate::Builtin::id).
     pub tool: ToolId,
     /// The source that lists it.
     pub source: String,

@@ -118,14 +118,11 @@ impl Update {
                 Error::new(ErrorKind::Format, "a listing cannot be written as JSON")
                     .with_source(error)
             })?;
-        let mut listing = Reader::new().namespace(server).parse(&text)?;
+        let mut listing = Reader::new().server(server).parse(&text)?;
         let mut seen = HashSet::new();
         let mut problems = Vec::new();
         listing.tools.retain_mut(|located| {
             let tool = &located.tool;
-            if tool.namespace() != server {
-                return false;
-            }
             if !seen.insert(tool.name().to_owned()) {
                 problems.push(Error::new(
                     ErrorKind::DuplicateTool,

@@ -128,7 +128,10 @@ impl Gateway {
             if let Some(state) = &state {
                 // What the operator accepted in the configuration goes before what was seen.
                 for (tool, hash) in state.pins() {
-                    trust.pins.entry(tool).or_insert(hash);
+                    if !trust.pins.contains_key(&tool) {
+                        trust.unreviewed.insert(tool.clone());
+                        trust.pins.insert(tool, hash);
+                    }
                 }
             }
             engine.set_trust(trust)?;

@@ -38,9 +38,11 @@ pub struct RuntimeContext {
     pub tenant: Option<String>,
     /// Feature flags that are on.
     pub flags: BTreeSet<String>,
-    /// Approved namespaces; `None` approves all, an empty set none.
+    /// Approved namespaces, a provider's (`openai`) for its built-in tools; `None` approves all, an
+    /// empty set none.
     pub namespaces: Option<BTreeSet<String>>,
-    /// Allowed tools; `None` allows all, an empty set none.
+    /// Allowed tools, built-in ones ([`Builtin::id`](crate::Builtin::id)) among them; `None` allows
+    /// all, an empty set none.
     pub tools: Option<BTreeSet<ToolId>>,
 }
 
@@ -102,5 +104,11 @@ impl RuntimeContext {
     pub fn allow_tools(mut self, tools: impl IntoIterator<Item = ToolId>) -> Self {
         self.tools = Some(tools.into_iter().collect());
         self
+    }
+
+    /// Whether the lists, as far as there are any, have the tool.
+    pub(crate) fn names(&self, id: &ToolId) -> bool {
+        self.namespaces.as_ref().is_none_or(|list| list.contains(id.namespace()))
+            && self.tools.as_ref().is_none_or(|list| list.contains(id))
     }
 }

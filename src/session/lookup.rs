@@ -43,7 +43,9 @@ impl Session {
                 snapshot.tool(row).id(),
             )
         });
-        let builtins = snapshot.builtins().filter(|builtin| builtin.name() == Some(name));
+        let builtins = snapshot.builtins().filter(|builtin| {
+            builtin.name() == Some(name) && self.options.context.names(builtin.id())
+        });
         let builtins = builtins.map(|_| {
             format!(
                 "a built-in tool is called '{name}' like the meta-tool and was left out: give the \

@@ -394,6 +394,7 @@ impl Session {
                 meta,
                 builtins: snapshot
                     .builtins()
+                    .filter(|builtin| self.options.context.names(builtin.id()))
                     .filter(|builtin| builtin.name() != Some(&*self.meta.name))
                     .cloned()
                     .map(BuiltinJson)

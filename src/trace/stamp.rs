@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::event::{Hidden, PolicyStamp};
 use super::sink::TraceLevel;
-use crate::catalog::Snapshot;
+use crate::catalog::{Builtin, Snapshot, ToolId};
 use crate::digest::sha256_hex;
 use crate::select::{Eligible, RuntimeContext, policy};
 
@@ -97,12 +97,16 @@ pub(crate) fn policy_stamp(
     }
 }
 
-/// `context` with an allow-list of the tools that may be used: which others it names decides
-/// nothing and would tell of hidden tools.
+/// `context` with an allow-list of the tools that may be used, built-in ones included: which others
+/// it names decides nothing and would tell of hidden tools.
 fn narrowed(snapshot: &Snapshot, eligible: &Eligible, context: &RuntimeContext) -> RuntimeContext {
+    let builtins = snapshot.builtins().map(Builtin::id);
+    let builtins: Vec<&ToolId> = builtins.filter(|id| context.names(id)).collect();
     let mut context = context.clone();
     if let Some(tools) = &mut context.tools {
-        tools.retain(|id| snapshot.row(id).is_some_and(|row| eligible.contains(row)));
+        tools.retain(|id| {
+            snapshot.row(id).is_some_and(|row| eligible.contains(row)) || builtins.contains(&id)
+        });
     }
     context
 }

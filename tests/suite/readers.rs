@@ -196,6 +196,50 @@ fn mcp_annotations_give_the_risk_and_servers_no_policy() {
 }
 
 #[test]
+fn a_server_decides_neither_whose_its_tools_are_nor_who_may_use_them() {
+    let page = |risk: &str| {
+        format!(
+            r#"{{"tools":[
+            {{"name":"a","namespace":"github","inputSchema":{SCHEMA},"annotations":{{"destructiveHint":true}}}},
+            {{"name":"b","namespace":"github","parameters":{SCHEMA},"risk":"{risk}","aliases":["c"],
+              "tags":["t"],"examples":["e"],"policy":{{"enabled":false}}}},
+            {{"name":"c","server":"own/server","scopes":7}},
+            {{"type":"function","name":"d","namespace":"github"}},
+            {{"type":"computer_use_preview"}},
+            {{"functionDeclarations":[{{"name":"e"}}],"googleSearch":{{}}}}]}}"#
+        )
+    };
+    let answer = |page: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"result":{page}}}"#);
+    let read = |text: &str| Reader::new().server("evil").parse(text).unwrap();
+    for listing in [
+        read(&page("read")),
+        read(&answer(&page("read"))),
+        Reader::new().namespace("evil").parse(&answer(&page("read"))).unwrap(),
+    ] {
+        assert_eq!(ids(&listing), ["evil/a", "evil/b", "evil/c", "evil/d", "evil/e"]);
+        let tools: Vec<&Tool> = listing.tools().collect();
+        assert_eq!(tools[0].policy().risk, Risk::Destructive);
+        assert_eq!(tools[1].policy(), &ToolPolicy::default());
+        assert!(tools[1].aliases().is_empty() && tools[1].tags().is_empty());
+        assert!(tools[1].examples().is_empty());
+        assert_eq!((tools[0].parameters(), tools[1].parameters()), (Some(SCHEMA), Some(SCHEMA)));
+        assert_eq!((listing.builtins().len(), listing.problems().len()), (0, 2));
+        assert_eq!(
+            listing.problems()[0].to_string(),
+            "tool 4: is built into a provider, so no server has it: give tools of the server"
+        );
+    }
+    // What decides nothing is kept, and a change of it is one of the tool.
+    let hash = |risk: &str| read(&page(risk)).tools().nth(1).unwrap().content_hash().to_owned();
+    assert_ne!(hash("read"), hash("write"));
+    // A catalog of one's own in the same form says what it likes.
+    let own = Reader::new().namespace("n").parse(&page("write")).unwrap();
+    assert_eq!(ids(&own)[1..3], ["github/b", "n/c"]);
+    assert_eq!(own.tools().nth(1).unwrap().policy().risk, Risk::Write);
+    assert_eq!(own.builtins().len(), 2);
+}
+
+#[test]
 fn unknown_fields_survive_reading_storing_and_reading_again() {
     for (text, unknown) in [
         (

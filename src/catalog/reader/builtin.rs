@@ -5,10 +5,17 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::{NEST, Shape};
+use crate::catalog::findings::{Finding, findings};
 use crate::catalog::raw::RawObject;
+use crate::catalog::tool::ToolId;
+use crate::digest::sha256_hex;
 
 /// A provider's built-in tool (web search, code execution, ...): no schema, passed on untouched to
 /// the provider in whose shape it is written, and to no other.
+///
+/// It has no policy of its own. A [`TrustPolicy`](crate::TrustPolicy) treats it like any tool, and a
+/// [`RuntimeContext`](crate::RuntimeContext) that allows certain tools or approves certain namespaces
+/// has to name it, by its [`id`](Self::id), for its caller to be given it.
 ///
 /// # Example
 /// ```
@@ -28,6 +35,9 @@ pub struct Builtin {
     shape: Shape,
     kind: String,
     name: Option<String>,
+    id: ToolId,
+    content_hash: String,
+    findings: Arc<[Finding]>,
 }
 
 impl Builtin {
@@ -40,7 +50,33 @@ impl Builtin {
             .or_else(|| object.iter().next().map(|(key, _)| key.to_owned()))
             .unwrap_or_default();
         let shape = shape.unwrap_or_else(|| recognise(&object));
-        Self { raw, shape, kind, name }
+        let id = id(&object, shape, name.as_deref());
+        let (content_hash, findings) = (sha256_hex(raw.get()), findings(&id, raw.get()));
+        Self { raw, shape, kind, name, id, content_hash, findings }
+    }
+
+    /// By what policies know it: the provider and its `type`, for Gemini its keys
+    /// (`openai/web_search`, `gemini/googleSearch`, or `gemini/googleSearch+codeExecution` when they
+    /// stand in one object). A name or a server's label is added if the type does not begin with it:
+    /// `anthropic/bash_20250124`, but `openai/mcp:github`.
+    ///
+    /// # Example
+    /// ```
+    /// use toolrack::Listing;
+    ///
+    /// let listing = Listing::parse(
+    ///     r#"[{"type": "bash_20250124", "name": "bash"}, {"type": "mcp", "server_label": "github"}]"#)?;
+    /// let ids: Vec<String> = listing.builtins().iter().map(|one| one.id().to_string()).collect();
+    /// assert_eq!(ids, ["anthropic/bash_20250124", "openai/mcp:github"]);
+    /// # Ok::<(), toolrack::Error>(())
+    /// ```
+    pub fn id(&self) -> &ToolId {
+        &self.id
+    }
+
+    /// SHA-256 (hexadecimal) over the definition as it was read.
+    pub fn content_hash(&self) -> &str {
+        &self.content_hash
     }
 
     /// The definition, byte for byte as it was read.
@@ -67,6 +103,27 @@ impl Builtin {
     pub(crate) fn raw(&self) -> &Arc<RawValue> {
         &self.raw
     }
+
+    /// What in the definition should be looked at.
+    pub(crate) fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+}
+
+/// The type is always part of it: no tool may pass for another one by its name.
+fn id(object: &RawObject, shape: Shape, name: Option<&str>) -> ToolId {
+    let provider = match shape {
+        Shape::Anthropic => "anthropic",
+        Shape::Gemini => "gemini",
+        _ => "openai",
+    };
+    let keys = || object.iter().map(|(key, _)| key).collect::<Vec<_>>().join("+");
+    let mut kind = text(object, "type").unwrap_or_else(keys);
+    let label = ["server_label", "mcp_server_name"].iter().find_map(|key| text(object, key));
+    if let Some(more) = name.or(label.as_deref()).filter(|more| !kind.starts_with(more)) {
+        kind = format!("{kind}:{more}");
+    }
+    ToolId::new(provider, kind).unwrap_or_else(|_| ToolId::nameless(provider))
 }
 
 fn text(object: &RawObject, key: &str) -> Option<String> {

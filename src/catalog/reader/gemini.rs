@@ -18,16 +18,25 @@ type Group = (Vec<Arc<RawValue>>, Option<Arc<RawValue>>);
 /// The declarations of a group `{"functionDeclarations": [...], ...}`, and the rest of the group
 /// (`{"googleSearch": {}}`), or `None` when `object` is no group.
 pub(super) fn declarations(object: &RawObject) -> Option<Result<Group>> {
-    let key = GROUPS.into_iter().find(|key| object.contains(key))?;
-    let list = object.get(key).map(|raw| raw.get()).unwrap_or_default();
-    let Ok(declarations) = serde_json::from_str(list) else {
-        return Some(Err(Error::new(
-            ErrorKind::InvalidTool,
-            format!("field '{key}' is {}, not a list: give function declarations", describe(list)),
-        )));
-    };
+    if !GROUPS.iter().any(|key| object.contains(key)) {
+        return None;
+    }
+    let mut declarations: Vec<Arc<RawValue>> = Vec::new();
+    for key in GROUPS {
+        let Some(list) = object.get(key).map(|raw| raw.get()) else { continue };
+        let Ok(listed) = serde_json::from_str::<Vec<_>>(list) else {
+            return Some(Err(Error::new(
+                ErrorKind::InvalidTool,
+                format!(
+                    "field '{key}' is {}, not a list: give function declarations",
+                    describe(list)
+                ),
+            )));
+        };
+        declarations.extend(listed);
+    }
     let mut rest = RawObject::default();
-    for (name, value) in object.iter().filter(|(name, _)| *name != key) {
+    for (name, value) in object.iter().filter(|(name, _)| !GROUPS.contains(name)) {
         rest.push(name, Arc::clone(value));
     }
     let rest = if rest.len() == 0 { Ok(None) } else { raw(&rest).map(Some) };
@@ -35,14 +44,18 @@ pub(super) fn declarations(object: &RawObject) -> Option<Result<Group>> {
 }
 
 /// `name`, `description`, and `parameters` or `parametersJsonSchema`.
-pub(crate) fn tool(fields: RawObject) -> Result<ToolBuilder> {
+pub(crate) fn tool(mut fields: RawObject) -> Result<ToolBuilder> {
     match SCHEMAS.into_iter().find(|key| fields.contains(key)) {
-        Some(key) => common(
-            Shape::Gemini,
-            fields,
-            key,
-            &["name", "description", "parametersJsonSchema", "parameters_json_schema"],
-        ),
+        Some(key) => {
+            // One spelling is understood, and no other may be sent.
+            SCHEMAS.iter().filter(|other| **other != key).for_each(|other| fields.remove(other));
+            common(
+                Shape::Gemini,
+                fields,
+                key,
+                &["name", "description", "parametersJsonSchema", "parameters_json_schema"],
+            )
+        }
         None => common(Shape::Gemini, fields, "parameters", &["name", "description", "parameters"]),
     }
 }

@@ -1,10 +1,21 @@
 //! Entries of an MCP `tools/list` result.
 
+use std::sync::Arc;
+
 use super::{Shape, common};
 use crate::catalog::policy::Risk;
 use crate::catalog::raw::RawObject;
 use crate::catalog::tool::ToolBuilder;
 use crate::error::Result;
+
+/// An entry in our own form that a server wrote: nothing but its schema means what it would there.
+pub(super) fn of_server(fields: &RawObject) -> Result<ToolBuilder> {
+    let mut renamed = RawObject::default();
+    for (key, value) in fields.iter() {
+        renamed.push(if key == "parameters" { "inputSchema" } else { key }, Arc::clone(value));
+    }
+    tool(renamed)
+}
 
 /// `name`, `title`, `description`, `inputSchema`; the risk from `annotations`.
 ///

@@ -8,16 +8,18 @@ mod gemini;
 mod mcp;
 pub(crate) mod native;
 mod openai;
+mod original;
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
 pub use builtin::Builtin;
+pub(crate) use original::Original;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::raw::{RawObject, describe, raw};
+use super::raw::{RawObject, describe};
 use super::tool::{Tool, ToolBuilder};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -52,59 +54,8 @@ impl Shape {
     ];
 }
 
-/// A definition as it was read, so that it can be written in the same shape.
-#[derive(Debug, Clone)]
-pub(crate) struct Original {
-    pub shape: Shape,
-    /// The fields of the definition itself.
-    pub fields: RawObject,
-    /// The fields around it (OpenAI chat), with [`NEST`] where the definition goes.
-    pub envelope: Option<RawObject>,
-    /// Keys of `fields` that were understood.
-    pub known: &'static [&'static str],
-}
-
 /// Key under which an OpenAI chat definition is nested.
 const NEST: &str = "function";
-
-impl Original {
-    /// The fields that were not understood, in order, those around the definition last.
-    pub(crate) fn unknown(&self) -> impl Iterator<Item = (&str, &Arc<RawValue>)> {
-        let around = self.envelope.iter().flat_map(RawObject::iter);
-        self.fields
-            .iter()
-            .filter(|(key, _)| !self.known.contains(key))
-            .chain(around.filter(|(key, _)| !matches!(*key, NEST | "type")))
-    }
-
-    /// The definition with another name, without the fields in `drop` and with those in `set`, in
-    /// their place or at the end; everything else as it came.
-    pub(crate) fn edited(
-        &self,
-        name: &str,
-        drop: &[&str],
-        set: &[(&str, Arc<RawValue>)],
-    ) -> Result<Arc<RawValue>> {
-        let set_to = |key: &str| set.iter().find(|(other, _)| *other == key).map(|(_, new)| new);
-        let mut fields = RawObject::default();
-        for (key, value) in self.fields.iter().filter(|(key, _)| !drop.contains(key)) {
-            let value = if key == "name" { raw(&name)? } else { Arc::clone(value) };
-            fields.push(key, set_to(key).map_or(value, Arc::clone));
-        }
-        for (key, value) in
-            set.iter().filter(|(key, _)| drop.contains(key) || !self.fields.contains(key))
-        {
-            fields.push(*key, Arc::clone(value));
-        }
-        let Some(envelope) = &self.envelope else { return raw(&fields) };
-        let mut outer = RawObject::default();
-        for (key, value) in envelope.iter() {
-            let value = if key == NEST { raw(&fields)? } else { Arc::clone(value) };
-            outer.push(key, value);
-        }
-        raw(&outer)
-    }
-}
 
 /// A definition that was left out, and why.
 ///
@@ -224,6 +175,7 @@ impl Listing {
 #[must_use = "call read() or parse()"]
 pub struct Reader {
     namespace: Option<String>,
+    server: bool,
     place: Option<String>,
     strict: bool,
 }
@@ -236,8 +188,36 @@ impl Reader {
 
     /// Sets the namespace of tools that name none; [`DEFAULT_NAMESPACE`](crate::DEFAULT_NAMESPACE)
     /// otherwise.
+    ///
+    /// A listing may name others, and a policy with them: read what a server says with
+    /// [`server`](Self::server).
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
+        self
+    }
+
+    /// Takes the listing for what a server says of itself, which decides neither whose its tools
+    /// are nor who may use them.
+    ///
+    /// All tools are in `namespace`, whatever the listing claims. Fields that set a policy, aliases,
+    /// tags or examples in this project's own form are kept as unknown ones, and only the
+    /// annotations of MCP give the risk. A provider's built-in tool is a problem, as no server has
+    /// one. A JSON-RPC response is always read so, with the reader's namespace.
+    ///
+    /// # Example
+    /// ```
+    /// use toolrack::Reader;
+    ///
+    /// let page = r#"{"tools": [{"name": "create_issue", "namespace": "github", "aliases": ["open"],
+    ///                           "inputSchema": {}}, {"name": "x", "namespace": "github"}]}"#;
+    /// let listing = Reader::new().server("evil").parse(page)?;
+    /// let ids: Vec<String> = listing.tools().map(|tool| tool.id().to_string()).collect();
+    /// assert_eq!(ids, ["evil/create_issue", "evil/x"]);
+    /// # Ok::<(), toolrack::Error>(())
+    /// ```
+    pub fn server(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = Some(namespace.into());
+        self.server = true;
         self
     }
 
@@ -282,7 +262,8 @@ impl Reader {
     /// of definitions; in a strict reader, the first problem.
     pub fn parse(self, text: &str) -> Result<Listing> {
         let text = text.trim_start_matches('\u{feff}');
-        let mut walk = Walk { reader: &self, listing: Listing::default(), count: 0 };
+        let server = self.server;
+        let mut walk = Walk { reader: &self, server, listing: Listing::default(), count: 0 };
         if text.trim().is_empty() {
             return Err(walk.format_error("is empty: give a list of tool definitions"));
         }
@@ -320,6 +301,8 @@ fn is_json_lines(text: &str) -> bool {
 
 struct Walk<'a> {
     reader: &'a Reader,
+    /// Whether it is a server that speaks.
+    server: bool,
     listing: Listing,
     /// Definitions seen so far.
     count: usize,
@@ -356,7 +339,7 @@ impl Walk<'_> {
 
     /// A list of definitions, of pages, or of both.
     fn list(&mut self, list: &[Arc<RawValue>]) -> Result<()> {
-        let mut pages: Vec<RawObject> = Vec::new();
+        let mut pages: Vec<Page> = Vec::new();
         for item in list {
             let object = RawObject::parse(item.get());
             if object.as_ref().is_some_and(is_rpc_error) {
@@ -380,8 +363,8 @@ impl Walk<'_> {
         self.format_error("holds a JSON-RPC error: list the tools again")
     }
 
-    fn pages(&mut self, pages: &[RawObject]) -> Result<()> {
-        for (index, page) in pages.iter().enumerate() {
+    fn pages(&mut self, pages: &[Page]) -> Result<()> {
+        for (index, Page { fields: page, is_answer }) in pages.iter().enumerate() {
             let list = page.get("tools").map(|raw| raw.get()).unwrap_or_default();
             let list: Vec<Arc<RawValue>> = serde_json::from_str(list).map_err(|_| {
                 self.format_error(&format!(
@@ -389,9 +372,11 @@ impl Walk<'_> {
                     describe(list)
                 ))
             })?;
+            self.server = self.reader.server || *is_answer;
             for item in &list {
                 self.definition(item, None, Shape::Mcp);
             }
+            self.server = self.reader.server;
             let cursor = page.string("nextCursor").ok().flatten().filter(|c| !c.is_empty());
             if let (Some(cursor), true) = (cursor, index + 1 == pages.len()) {
                 self.listing.incomplete = Some(format!(
@@ -445,7 +430,7 @@ impl Walk<'_> {
                         self.declaration(declaration, line);
                     }
                     if let Some(rest) = rest {
-                        self.listing.builtins.push(Builtin::new(rest, Some(Shape::Gemini)));
+                        self.builtin(rest, Some(Shape::Gemini), line);
                     }
                 }
                 Err(error) => self.problem(error, line, None),
@@ -453,12 +438,14 @@ impl Walk<'_> {
             return;
         }
         if builtin::is_builtin(&object) {
+            self.builtin(Arc::clone(item), None, line);
             self.count += 1;
-            self.listing.builtins.push(Builtin::new(Arc::clone(item), None));
             return;
         }
         let name = tool_name(&object);
+        let server = self.server;
         let built = recognise(&object, fallback).and_then(|shape| match shape {
+            Shape::Native if server => mcp::of_server(&object),
             Shape::Native => native::tool(object),
             Shape::Mcp => mcp::tool(object),
             Shape::OpenAiChat => openai::nested(object),
@@ -467,7 +454,7 @@ impl Walk<'_> {
             Shape::Gemini => gemini::tool(object),
         });
         let built = built.and_then(|mut builder: ToolBuilder| {
-            if builder.namespace.is_none() {
+            if server || builder.namespace.is_none() {
                 builder.namespace.clone_from(&self.reader.namespace);
             }
             builder.build()
@@ -480,6 +467,18 @@ impl Walk<'_> {
             }
             Err(error) => self.problem(error, line, name.as_deref()),
         }
+    }
+
+    fn builtin(&mut self, raw: Arc<RawValue>, shape: Option<Shape>, line: Option<usize>) {
+        if !self.server {
+            return self.listing.builtins.push(Builtin::new(raw, shape));
+        }
+        let error = Error::new(
+            ErrorKind::InvalidTool,
+            "is built into a provider, so no server has it: give tools of the server",
+        );
+        let place = self.place(line, None);
+        self.listing.problems.push(Problem { error: error.within(place) });
     }
 
     /// Reads one of a group's declarations.
@@ -521,13 +520,19 @@ impl Walk<'_> {
     }
 }
 
+struct Page {
+    fields: RawObject,
+    /// Whether it is the result of a JSON-RPC response.
+    is_answer: bool,
+}
+
 /// The MCP page in `object`, bare or as the result of a JSON-RPC response.
-fn page(object: &RawObject) -> Option<RawObject> {
+fn page(object: &RawObject) -> Option<Page> {
     if object.contains("tools") && !object.contains("name") {
-        return Some(object.clone());
+        return Some(Page { fields: object.clone(), is_answer: false });
     }
     let result = object.object("result").ok().flatten()?;
-    result.contains("tools").then_some(result)
+    result.contains("tools").then_some(Page { fields: result, is_answer: true })
 }
 
 fn is_rpc_error(object: &RawObject) -> bool {
@@ -569,12 +574,16 @@ fn tool_name(object: &RawObject) -> Option<String> {
 }
 
 /// Begins a builder from the fields that all shapes share.
+///
+/// Of a known field that is repeated the last one counts, and the others are dropped: what is not
+/// understood must not be sent as if it were.
 fn common(
     shape: Shape,
-    fields: RawObject,
+    mut fields: RawObject,
     schema: &str,
     known: &'static [&'static str],
 ) -> Result<ToolBuilder> {
+    fields.keep_last(known);
     let name = fields.string("name")?.ok_or_else(|| {
         Error::new(ErrorKind::InvalidTool, "field 'name' is missing: name the tool")
     })?;

@@ -6,7 +6,8 @@ use crate::catalog::tool::ToolBuilder;
 use crate::error::Result;
 
 /// Chat completions: `{"type": "function", "function": {"name", "description", "parameters"}}`.
-pub(crate) fn nested(envelope: RawObject) -> Result<ToolBuilder> {
+pub(crate) fn nested(mut envelope: RawObject) -> Result<ToolBuilder> {
+    envelope.keep_last(&["type", NEST]);
     let fields = envelope.object(NEST)?.unwrap_or_default();
     let mut builder =
         common(Shape::OpenAiChat, fields, "parameters", &["name", "description", "parameters"])?;
