@@ -2,7 +2,7 @@
 
 mod context;
 mod explanation;
-pub(crate) mod fallback;
+mod fallback;
 mod gate;
 mod intent;
 mod outline;
