@@ -19,6 +19,7 @@ pub use context::RuntimeContext;
 pub use explanation::Explanation;
 pub use fallback::Fallback;
 pub use gate::{Gate, GatedBy, Thresholds};
+pub(crate) use intent::table_or_name;
 pub use intent::{
     Complexity, ComplexityRule, CourtesyRule, IntentPlan, IntentReading, IntentReport, IntentRule,
     IntentRules, QueryIntent,
