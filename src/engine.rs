@@ -15,8 +15,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::index::{BuildReport, Fusion, IndexParts, ToolIndex, VectorCache};
 use crate::lexical::FieldWeights;
 use crate::select::{
-    Budget, Candidate, Detail, Eligible, Explanation, Fallback, Gate, Outline, Ranker,
-    RuntimeContext, Scorer, SelectRequest, Selection, TokenFigures, fallback, planned, refine,
+    Budget, Candidate, Detail, Eligible, Explanation, Gate, Outline, Ranker, RuntimeContext,
+    Scorer, SelectRequest, Selection, TokenFigures, planned, refine,
 };
 use crate::session::{RestoreReport, Session, SessionOptions, SessionState};
 use crate::text::{EstimatedTokens, TokenCounter};
@@ -288,12 +288,8 @@ impl Engine {
         let mut selection =
             tracing::trace_span!("rank").in_scope(|| match &request.intent_rules {
                 Some(rules) => planned::select(&ranker, request, eligible, rules),
-                None => ranker.select(request, eligible),
+                None => refine::select(&ranker, request, eligible),
             })?;
-        if request.fallback == Fallback::Aliases {
-            fallback::by_aliases(&ranker, request, eligible, &mut selection);
-        }
-        refine::drop_below_ratio(&mut selection, request.min_score_ratio);
         selection.tokens = figures(index, &selection, eligible);
         span.record("eligible", selection.eligible);
         span.record("candidates", selection.candidates.len());

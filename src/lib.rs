@@ -118,10 +118,10 @@ pub use selector::{
     LabelledQuery, PickReason, Picked, PickedTool, Pins, RecallRow, RecallTable, Selector,
 };
 pub use session::{
-    AsyncSession, Authorized, Call, Definition, Difference, Entry, FIND_TOOL, FindReply,
-    FindRequest, FindStatus, FoundTool, MetaTool, MissedCall, Refusal, RefusalKind, Replay,
-    ReplayReport, RestoreReport, Session, SessionOptions, SessionState, Shadow, ShadowReport, Turn,
-    TurnInput, Verdict, Visible,
+    AsyncSession, Authorized, Call, CrowdedName, Definition, Difference, Entry, FIND_TOOL,
+    FindReply, FindRequest, FindStatus, FoundTool, MetaTool, MissedCall, Refusal, RefusalKind,
+    Replay, ReplayReport, RestoreReport, Session, SessionOptions, SessionState, Shadow,
+    ShadowReport, Turn, TurnInput, Verdict, Visible,
 };
 #[cfg(feature = "tiktoken")]
 pub use text::TiktokenCounter;

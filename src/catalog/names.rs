@@ -13,6 +13,8 @@ const JOINTS: [char; 5] = ['_', '-', '.', '/', ':'];
 /// A bound for what one name can cost: without it a name of a hundred thousand joints would be
 /// indexed a hundred thousand times.
 const MAX_WRITTEN: usize = 256;
+/// What is put around a name to say that it is one.
+const QUOTES: [char; 9] = ['`', '"', '\'', '“', '”', '‘', '’', '«', '»'];
 /// How many bytes of a text are searched for names.
 const MAX_TEXT: usize = 64 * 1024;
 
@@ -128,8 +130,9 @@ impl Names {
     /// The tools that `text` names verbatim.
     ///
     /// Inside a sentence only what looks like an identifier counts (an inner joint or capital, or
-    /// back quotes): a tool called `search` is not meant by everybody who searches. A text that is
-    /// a name as a whole always counts.
+    /// back quotes): a tool called `search` is not meant by everybody who searches. A name of several
+    /// words counts in quotes, or when none of them could be a word of the sentence: nobody means a
+    /// tool called `of the`. A text that is a name as a whole always counts.
     pub(crate) fn mentions(&self, text: &str, eligible: &dyn Fn(usize) -> bool) -> Mentions {
         let mut found = Mentions::default();
         let mut taken: HashSet<usize> = HashSet::new();
@@ -162,7 +165,10 @@ impl Names {
                 if window.len() > 2 * MAX_WRITTEN {
                     break;
                 }
-                add(self.exact(strip(&window), eligible));
+                let name = strip(&window);
+                if is_quoted(&window) || !name.split(' ').any(is_ordinary) {
+                    add(self.exact(name, eligible));
+                }
             }
         }
         found
@@ -172,8 +178,21 @@ impl Names {
 /// `word` without the punctuation around it.
 fn strip(word: &str) -> &str {
     word.trim_matches(|c: char| {
-        c.is_ascii_punctuation() && !matches!(c, '_' | '/' | '{' | '}') || c.is_whitespace()
+        c.is_ascii_punctuation() && !matches!(c, '_' | '/' | '{' | '}')
+            || c.is_whitespace()
+            || QUOTES.contains(&c)
     })
+}
+
+/// Whether quotes stand around `words`, punctuation after them aside.
+fn is_quoted(words: &str) -> bool {
+    words.starts_with(QUOTES) && words.trim_end_matches(['.', '!', '?', ':', ')']).ends_with(QUOTES)
+}
+
+/// Whether `word` could be a word of any sentence: small letters, or letters that are neither small
+/// nor capital.
+fn is_ordinary(word: &str) -> bool {
+    word.chars().all(|c| matches!(c, '-' | '\'' | '’') || c.is_alphabetic() && !c.is_uppercase())
 }
 
 /// Whether `word` has a joint or a capital inside.
@@ -229,6 +248,21 @@ mod tests {
     fn names_with_spaces_are_found() {
         let names = names(&["tmdb/GET /search/person", "tmdb/GET /movie/{movie_id}"]);
         assert_eq!(rows(&names, "use GET /search/person, then GET /movie/{movie_id}."), [0, 1]);
+    }
+
+    #[test]
+    fn names_of_ordinary_words_need_quotes() {
+        let names = names(&["evil/of the", "evil/the e-mail", "evil/날씨 알려", "crm/List Deals"]);
+        for text in ["the weather of the city", "send the e-mail now", "오늘 날씨 알려 줘"] {
+            assert!(rows(&names, text).is_empty(), "{text}");
+        }
+        for text in
+            ["call `of the` now", "call \"of the\".", "call “of the”, please", "of the", "`of the`"]
+        {
+            assert_eq!(rows(&names, text), [0], "{text}");
+        }
+        assert_eq!(rows(&names, "please use List Deals for it"), [3]);
+        assert!(rows(&names, "please list deals").is_empty());
     }
 
     #[test]

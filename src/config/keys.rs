@@ -139,7 +139,8 @@ pub(crate) const KEYS: &[Key] = &[
         "session.intent",
         "language = \"en\"\ncomplexity = { moderate_words = 15, complex_words = 40, moderate_joints = 1, \
          complex_joints = 3 }",
-        "Rules that say how many tools a message brings in, as IntentRules has them; unset for none.",
+        "Rules that say how many tools a message brings in: \"english\", or a table as IntentRules has \
+         it; unset for none.",
     ),
     key("session.meta_tool", "\"find_tool\"", "Name of the meta-tool."),
     key("session.working_set.limit", "20", "The most tools that are visible at once."),

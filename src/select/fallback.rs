@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::phrase::Folded;
 use super::policy::Eligible;
-use super::rank::Ranker;
+use super::rank::{Ranker, with_rival};
 use super::request::SelectRequest;
 use super::selection::{Boost, Candidate, Outcome, Selection};
 use crate::catalog::{Risk, ToolId};
@@ -59,8 +59,6 @@ pub(crate) fn by_aliases(
     let snapshot = &ranker.index.snapshot;
     let texts: Vec<Folded> = request.intents.iter().map(|intent| Folded::of(intent)).collect();
     let mut candidates: Vec<Candidate> = Vec::new();
-    let mut ambiguous: Vec<ToolId> = Vec::new();
-    let mut changes = false;
     candidates.extend(selection.candidates.drain(..).filter(Candidate::is_named));
     let n_named = candidates.len();
     let named: HashSet<ToolId> = candidates.iter().map(|one| one.id.clone()).collect();
@@ -76,8 +74,6 @@ pub(crate) fn by_aliases(
         if named.contains(tool.id()) {
             continue;
         }
-        ambiguous.push(tool.id().clone());
-        changes |= tool.policy().risk > Risk::Read;
         let ranked = rejected.remove(tool.id());
         let mut candidate =
             ranked.unwrap_or_else(|| Candidate::unscored(tool.id().clone(), intent));
@@ -85,16 +81,22 @@ pub(crate) fn by_aliases(
         candidates.push(candidate);
     }
     selection.rejected.retain(|(one, _)| rejected.contains_key(&one.id));
-    candidates.truncate(n_named.saturating_add(request.k));
-    let kept: HashSet<&ToolId> = candidates.iter().map(|candidate| &candidate.id).collect();
-    ambiguous.retain(|id| kept.contains(id));
+    candidates.truncate(n_named.saturating_add(with_rival(request.k)));
+    let alike = &candidates[n_named..];
+    let risk = |id: &ToolId| snapshot.get(id).map_or(Risk::Read, |tool| tool.policy().risk);
+    let changes = alike.len() > 1 && alike.iter().any(|one| risk(&one.id) > Risk::Read);
+    let ambiguous: Vec<ToolId> =
+        alike.iter().filter(|_| changes).map(|one| one.id.clone()).collect();
+    if !changes {
+        candidates.truncate(n_named.saturating_add(request.k));
+    }
     selection.total = candidates.len();
     let named_alike = matches!(&selection.outcome, Outcome::Ambiguous(ids) if n_named > 1
         && ids.iter().all(|id| candidates[..n_named].iter().any(|c| c.id == *id)));
     if !named_alike {
         selection.outcome = match candidates.len() {
             0 => Outcome::NoMatch,
-            _ if ambiguous.len() > 1 && changes => Outcome::Ambiguous(ambiguous),
+            _ if changes => Outcome::Ambiguous(ambiguous),
             _ => Outcome::Found,
         };
     }

@@ -2,7 +2,10 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, Deserializer, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::phrase::{Folded, Place};
@@ -43,12 +46,13 @@ pub enum Complexity {
     Complex,
 }
 
-/// Rules that read a request and say how many tools it gets: a table of words, no model.
+/// Rules that read a request and say how many tools it gets, up to the number that the caller asks
+/// for: a table of words, no model.
 ///
 /// Off by default: turn them on with [`SelectRequest::intent_rules`](crate::SelectRequest) or
 /// [`SessionOptions::intent`](crate::SessionOptions::intent). English rules ship; rules for another
-/// language or another trade are a TOML text of the same form (`src/select/intent_en.toml` in the
-/// sources says what each key means).
+/// language or another trade are a TOML or JSON text of the same form (`src/select/intent_en.toml` in
+/// the sources says what each key means).
 ///
 /// Tools that a request names verbatim are selected whatever the rules say, and `find_tool` is not
 /// subject to them: a wrong reading costs the model one extra call.
@@ -128,7 +132,8 @@ pub struct ComplexityRule {
     pub moderate_joints: usize,
     /// Joints from which it is complex.
     pub complex_joints: usize,
-    /// Patterns of joints between parts.
+    /// Patterns of joints between parts; each place counts once, for the longest pattern that
+    /// matches there.
     #[serde(default)]
     pub joints: Vec<String>,
 }
@@ -143,7 +148,8 @@ pub struct IntentPlan {
     /// For which complexity; none for every one.
     #[serde(default)]
     pub complexity: Option<Complexity>,
-    /// How many tools; 0 says that none is needed.
+    /// How many tools at most, and never more than the caller asks for
+    /// ([`SelectRequest::k`](crate::SelectRequest)); 0 says that none is needed.
     pub tools: usize,
     /// Namespaces or tags that it gets tools of; empty for all.
     #[serde(default)]
@@ -174,7 +180,8 @@ pub struct IntentReport {
     pub excluded: Vec<ToolId>,
     /// The fallback tool, when it was selected.
     pub fallback: Option<ToolId>,
-    /// Tokens of the excluded tools' definitions.
+    /// Tokens that the selected tools' definitions take less than those that would have been selected
+    /// without the rules; 0 when they take more, as those of other groups may.
     pub tokens_saved: TokenCount,
 }
 
@@ -221,21 +228,27 @@ impl IntentRules {
         Self::parse(ENGLISH).unwrap_or_else(|error| unreachable!("{error}"))
     }
 
-    /// The rules in a TOML text.
+    /// The rules in a TOML text, or in a JSON object of the same form.
     ///
     /// # Errors
-    /// [`ErrorKind::Format`] for a text that is no TOML or not of the form,
+    /// [`ErrorKind::Format`] for a text that is neither or not of the form,
     /// [`ErrorKind::InvalidSetting`] for an empty pattern or thresholds that fall.
-    pub fn parse(toml: &str) -> Result<Self> {
-        let rules: Self = toml::from_str(toml).map_err(|error| {
-            Error::new(ErrorKind::Format, "the intent rules are not in their TOML form: mend them")
-                .with_source(error)
-        })?;
+    pub fn parse(text: &str) -> Result<Self> {
+        let misformed = |form: &str| {
+            let what = format!("the intent rules are not in their {form} form: mend them");
+            Error::new(ErrorKind::Format, what)
+        };
+        // No TOML begins with a brace.
+        let rules: Self = if text.trim_start().starts_with('{') {
+            serde_json::from_str(text).map_err(|error| misformed("JSON").with_source(error))?
+        } else {
+            toml::from_str(text).map_err(|error| misformed("TOML").with_source(error))?
+        };
         rules.validate()?;
         Ok(rules)
     }
 
-    /// The rules in a TOML file.
+    /// The rules in a TOML or JSON file.
     ///
     /// # Errors
     /// [`ErrorKind::Io`], else as [`parse`](Self::parse).
@@ -315,18 +328,14 @@ impl IntentRules {
     fn is_courtesy(&self, text: &Folded) -> bool {
         let mut rest = text.clone();
         let mut polite = false;
-        let mut phrases: Vec<&String> = self.courtesy.phrases.iter().collect();
         // "thank you" before "you".
-        phrases.sort_by_key(|phrase| std::cmp::Reverse(phrase.len()));
-        for phrase in phrases {
-            polite |= rest.take_out(phrase);
+        for phrase in longest_first(&self.courtesy.phrases) {
+            polite |= rest.take_out(phrase) > 0;
         }
         if !polite {
             return false;
         }
-        let mut fillers: Vec<&String> = self.courtesy.fillers.iter().collect();
-        fillers.sort_by_key(|phrase| std::cmp::Reverse(phrase.len()));
-        for filler in fillers {
+        for filler in longest_first(&self.courtesy.fillers) {
             rest.take_out(filler);
         }
         !rest.text.chars().any(char::is_alphanumeric)
@@ -334,7 +343,9 @@ impl IntentRules {
 
     fn complexity(&self, text: &Folded, reasons: &mut Vec<String>) -> Complexity {
         let rule = &self.complexity;
-        let joints: usize = rule.joints.iter().filter(|joint| text.find(joint)).count();
+        // "and then" is one joint, not also a "then".
+        let mut rest = text.clone();
+        let joints: usize = longest_first(&rule.joints).map(|joint| rest.take_out(joint)).sum();
         reasons.push(format!(
             "{} word{}, {joints} joint{}",
             text.words,
@@ -369,6 +380,54 @@ impl IntentPlan {
     }
 }
 
+/// Reads rules that are written out as a table, or named: `"english"` are those of the crate.
+pub(crate) fn table_or_name<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<Option<Arc<IntentRules>>, D::Error> {
+    struct TableOrName;
+
+    impl<'de> Visitor<'de> for TableOrName {
+        type Value = Option<Arc<IntentRules>>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("\"english\" or a table of intent rules")
+        }
+        fn visit_unit<E>(self) -> std::result::Result<Self::Value, E> {
+            Ok(None)
+        }
+        fn visit_none<E>(self) -> std::result::Result<Self::Value, E> {
+            Ok(None)
+        }
+        fn visit_some<D: Deserializer<'de>>(
+            self,
+            deserializer: D,
+        ) -> std::result::Result<Self::Value, D::Error> {
+            deserializer.deserialize_any(self)
+        }
+        fn visit_str<E: de::Error>(self, name: &str) -> std::result::Result<Self::Value, E> {
+            match name {
+                "english" => Ok(Some(Arc::new(IntentRules::english()))),
+                _ => Err(E::invalid_value(Unexpected::Str(name), &self)),
+            }
+        }
+        fn visit_map<A: MapAccess<'de>>(
+            self,
+            map: A,
+        ) -> std::result::Result<Self::Value, A::Error> {
+            let rules = IntentRules::deserialize(MapAccessDeserializer::new(map))?;
+            Ok(Some(Arc::new(rules)))
+        }
+    }
+
+    deserializer.deserialize_option(TableOrName)
+}
+
+fn longest_first(patterns: &[String]) -> impl Iterator<Item = &String> {
+    let mut sorted: Vec<&String> = patterns.iter().collect();
+    sorted.sort_by_key(|pattern| std::cmp::Reverse(pattern.len()));
+    sorted.into_iter()
+}
+
 fn is_blank(pattern: &str) -> bool {
     pattern != "#" && !pattern.chars().any(char::is_alphanumeric)
 }
@@ -383,14 +442,14 @@ impl Folded {
         self.places(words, place).next().is_some()
     }
 
-    /// Replaces what a pattern matches by a space; whether anything was.
-    fn take_out(&mut self, pattern: &str) -> bool {
+    /// Replaces what a pattern matches by a space; in how many places.
+    fn take_out(&mut self, pattern: &str) -> usize {
         let (place, words) = pattern_parts(pattern);
         let places: Vec<std::ops::Range<usize>> = self.places(words, place).collect();
         for place in places.iter().rev() {
             self.text.replace_range(place.clone(), " ");
         }
-        !places.is_empty()
+        places.len()
     }
 }
 

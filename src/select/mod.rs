@@ -2,7 +2,7 @@
 
 mod context;
 mod explanation;
-pub(crate) mod fallback;
+mod fallback;
 mod gate;
 mod intent;
 mod outline;
@@ -19,6 +19,7 @@ pub use context::RuntimeContext;
 pub use explanation::Explanation;
 pub use fallback::Fallback;
 pub use gate::{Gate, GatedBy, Thresholds};
+pub(crate) use intent::table_or_name;
 pub use intent::{
     Complexity, ComplexityRule, CourtesyRule, IntentPlan, IntentReading, IntentReport, IntentRule,
     IntentRules, QueryIntent,

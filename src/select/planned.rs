@@ -5,16 +5,18 @@ use std::collections::HashSet;
 use super::intent::{IntentPlan, IntentReport, IntentRules};
 use super::policy::Eligible;
 use super::rank::Ranker;
-use super::refine::keep_candidates_only;
+use super::refine::{self, keep_candidates_only};
 use super::request::SelectRequest;
 use super::selection::{Boost, Candidate, Outcome, Selection};
 use crate::catalog::ToolId;
 use crate::error::Result;
+use crate::text::TokenCount;
 
 /// The selection of `request` under `rules`, with a report of what they did.
 ///
 /// What would be selected without rules is ranked as well, so that the report can say what was left
-/// out. Tools that the request names are selected in any case.
+/// out. Tools that the request names are selected in any case. A fallback on aliases keeps to the
+/// plan's groups and number, and gives nothing to a request that needs no tool.
 pub(crate) fn select(
     ranker: &Ranker<'_>,
     request: &SelectRequest,
@@ -22,7 +24,7 @@ pub(crate) fn select(
     rules: &IntentRules,
 ) -> Result<Selection> {
     rules.validate()?;
-    let plain = ranker.select(request, eligible)?;
+    let plain = refine::select(ranker, request, eligible)?;
     let _span = tracing::trace_span!("intent").entered();
     let reading = rules.classify(&request.intents.join("\n"));
     let mut report = IntentReport {
@@ -41,16 +43,20 @@ pub(crate) fn select(
     };
     if plan.tools == 0 && selection.candidates.is_empty() {
         selection.outcome = Outcome::NotNeeded;
-        let fallback = rules.fallback.as_deref().and_then(|name| fallback(ranker, eligible, name));
+        let name = rules.fallback.as_deref().filter(|_| request.k > 0);
+        let fallback = name.and_then(|name| fallback(ranker, eligible, name));
         report.fallback = fallback.as_ref().map(|candidate| candidate.id.clone());
         selection.candidates.extend(fallback);
     }
-    let snapshot = &ranker.index.snapshot;
     let selected: HashSet<&ToolId> = selection.candidates.iter().map(|c| &c.id).collect();
     let excluded = plain.candidates.iter().filter(|candidate| !selected.contains(&candidate.id));
     report.excluded = excluded.map(|candidate| candidate.id.clone()).collect();
-    let rows = report.excluded.iter().filter_map(|id| snapshot.row(id));
-    report.tokens_saved = rows.map(|row| ranker.index.costs[row]).sum();
+    let tokens = |selection: &Selection| -> TokenCount {
+        let ids = selection.candidates.iter().map(|candidate| &candidate.id);
+        let rows = ids.filter_map(|id| ranker.index.snapshot.row(id));
+        rows.map(|row| ranker.index.costs[row]).sum()
+    };
+    report.tokens_saved = tokens(&plain).saturating_sub(tokens(&selection));
     selection.intent = Some(report);
     Ok(selection)
 }
@@ -64,7 +70,7 @@ fn named_only(mut selection: Selection) -> Selection {
     selection
 }
 
-/// The selection among the plan's groups, and as many as it says.
+/// The selection among the plan's groups, and as many as it and the caller say.
 fn within(
     ranker: &Ranker<'_>,
     request: &SelectRequest,
@@ -73,8 +79,8 @@ fn within(
     plain: &Selection,
 ) -> Result<Selection> {
     let among = eligible.and(&ranker.index.snapshot, |tool| plan.includes(tool));
-    let request = request.clone().k(plan.tools);
-    let mut selection = ranker.select(&request, &among)?;
+    let request = request.clone().k(plan.tools.min(request.k));
+    let mut selection = refine::select(ranker, &request, &among)?;
     selection.eligible = plain.eligible;
     let selected: HashSet<&ToolId> = selection.candidates.iter().map(|c| &c.id).collect();
     let named = plain.candidates.iter().filter(|candidate| candidate.is_named());

@@ -87,8 +87,11 @@ impl Ranker<'_> {
     }
 
     /// The selection of `request`: intents take turns until `k` admitted tools are together.
+    ///
+    /// The second of two between which somebody should choose comes on top when there was no place
+    /// for it: alone, the first would be an arbitrary tool.
     pub(crate) fn select(&self, request: &SelectRequest, eligible: &Eligible) -> Result<Selection> {
-        let rankings = self.rank(request, eligible, request.k, true)?;
+        let rankings = self.rank(request, eligible, with_rival(request.k), true)?;
         let Some(thresholds) = rankings.first().map(|ranking| ranking.thresholds) else {
             return Err(invalid_setting("the request holds no intent: say what is wanted"));
         };
@@ -104,45 +107,60 @@ impl Ranker<'_> {
             tokens: TokenFigures::default(),
             intent: None,
         };
-        let ambiguous = self.ambiguous(&rankings);
-        let mut taken: HashSet<usize> = HashSet::new();
-        let mut named = Vec::new();
-        let mut similar = Vec::new();
+        let alike = self.alike(&rankings);
+        let (mut taken, mut kept_out) = (HashSet::new(), HashSet::new());
+        let (mut named, mut similar, mut others) = (Vec::new(), Vec::new(), Vec::new());
         // Intents take turns, so that a talkative one does not starve the others.
         let mut queues: Vec<_> =
             rankings.into_iter().map(|ranking| ranking.ranked.into_iter()).collect();
         while queues.iter().any(|queue| queue.len() > 0) {
             for entry in queues.iter_mut().filter_map(Iterator::next) {
-                if !taken.insert(entry.row) {
-                    continue;
-                }
+                let sees_first = match entry.rejected {
+                    None => taken.insert(entry.row),
+                    Some(_) => kept_out.insert(entry.row),
+                };
                 match entry.rejected {
+                    _ if !sees_first => {}
                     None if entry.candidate.is_named() => named.push(entry.candidate),
                     None => similar.push(entry.candidate),
-                    Some(why) => selection.rejected.push((entry.candidate, why)),
+                    Some(why) => others.push((entry.row, entry.candidate, why)),
                 }
             }
         }
-        similar.truncate(request.k);
-        selection.rejected.truncate(request.k);
+        let cut = similar.split_off(request.k.min(similar.len()));
+        // What one intent keeps out another may let in.
+        let others = others.into_iter().filter(|(row, ..)| !taken.contains(row)).take(request.k);
+        selection.rejected = others.map(|(_, candidate, why)| (candidate, why)).collect();
         selection.candidates = named;
         selection.candidates.append(&mut similar);
         if !selection.candidates.is_empty() {
-            selection.outcome =
-                if ambiguous.is_empty() { Outcome::Found } else { Outcome::Ambiguous(ambiguous) };
+            selection.outcome = Outcome::Found;
+        }
+        // What is said of an intent whose best tool had no place is said of nothing.
+        let has = |selection: &Selection, id: &ToolId| {
+            selection.candidates.iter().any(|candidate| candidate.id == *id)
+        };
+        if let Some(mut alike) = alike.into_iter().find(|alike| has(&selection, &alike[0])) {
+            let rival = cut.into_iter().find(|candidate| candidate.id == alike[1]);
+            selection.candidates.extend(rival);
+            alike.retain(|id| has(&selection, id));
+            selection.outcome = Outcome::Ambiguous(alike);
         }
         Ok(selection)
     }
 
-    /// Tools between which somebody should choose: those of one written name, or the best admitted
-    /// ones within the margin when one of them changes something.
-    fn ambiguous(&self, rankings: &[Ranking]) -> Vec<ToolId> {
+    /// For each intent that has them, the two or more tools between which somebody should choose:
+    /// those of one written name, or the best admitted ones within the margin when one of them
+    /// changes something.
+    fn alike(&self, rankings: &[Ranking]) -> Vec<Vec<ToolId>> {
+        let mut alike = Vec::new();
         for ranking in rankings {
             let admitted: Vec<&Ranked> =
                 ranking.ranked.iter().filter(|entry| entry.rejected.is_none()).collect();
             if ranking.ambiguous_name {
                 let named = admitted.iter().filter(|entry| entry.candidate.is_named());
-                return named.map(|entry| entry.candidate.id.clone()).collect();
+                alike.push(named.map(|entry| entry.candidate.id.clone()).collect());
+                continue;
             }
             let Some(first) = admitted.first().filter(|first| !first.candidate.is_named()) else {
                 continue;
@@ -157,15 +175,20 @@ impl Ranker<'_> {
             let changes = |entry: &&&Ranked| self.risk(entry.row) > Risk::Read;
             // The first is always within the margin of itself, a margin of 0 excepted.
             if near.len() > 1 && near.iter().any(changes) {
-                return near.iter().map(|entry| entry.candidate.id.clone()).collect();
+                alike.push(near.iter().map(|entry| entry.candidate.id.clone()).collect());
             }
         }
-        Vec::new()
+        alike
     }
 
     fn risk(&self, row: usize) -> Risk {
         self.index.risks[row]
     }
+}
+
+/// How many tools are looked at for `k` places: the best is never chosen without a look at the next.
+pub(super) fn with_rival(k: usize) -> usize {
+    if k == 0 { 0 } else { k.max(2) }
 }
 
 /// The `k` best of the admitted rows and the `k` best of the others, together best first, and how

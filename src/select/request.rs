@@ -79,12 +79,13 @@ pub struct SelectRequest {
     /// Earlier messages, oldest first. They count less the older they are, and the more the less
     /// the newest message says ("yes, do it").
     pub recent: Vec<Message>,
-    /// How many tools at most; 0 selects none. Tools that are named do not count.
+    /// How many tools at most; 0 selects none. Tools that are named do not count, nor does the second
+    /// of two between which somebody should choose.
     pub k: usize,
     /// Only tools of this namespace.
     pub namespace: Option<String>,
-    /// Share of the best candidate's score below which a candidate is not worth its tokens, in
-    /// [0, 1]. The default 0 keeps all that the gate admits; named tools always stay.
+    /// Share of the score of its intent's best candidate below which a candidate is not worth its
+    /// tokens, in [0, 1]. The default 0 keeps all that the gate admits; named tools always stay.
     pub min_score_ratio: f32,
     /// What to fall back on when the model does not answer or no tool reaches the gate.
     pub fallback: Fallback,
@@ -139,7 +140,7 @@ impl SelectRequest {
         self
     }
 
-    /// Sets the share of the best candidate's score that a candidate needs.
+    /// Sets the share of the score of its intent's best candidate that a candidate needs.
     ///
     /// # Example
     /// ```

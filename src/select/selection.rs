@@ -63,7 +63,7 @@ pub enum Rejected {
     },
     /// It fits, but not nearly as well as the best one.
     BelowRatio {
-        /// The score that the request's `min_score_ratio` asks for.
+        /// The score that the request's `min_score_ratio` asks for in the tool's intent.
         least: f32,
     },
 }
@@ -114,7 +114,8 @@ impl Candidate {
 pub enum Outcome {
     /// At least one tool fits.
     Found,
-    /// Several tools fit so alike that somebody should choose: these, best first.
+    /// Several tools fit so alike that somebody should choose: these, best first, all of them
+    /// candidates. When several intents of a request are so, those of the first.
     Ambiguous(Vec<ToolId>),
     /// No tool fits.
     NoMatch,
@@ -129,7 +130,7 @@ pub struct Selection {
     /// What it came to.
     pub outcome: Outcome,
     /// Admitted tools, best first: named ones, then by fused score, ties in catalog order. At most
-    /// k that are not named.
+    /// k that are not named, and the second of an ambiguous outcome on top when k has no place for it.
     pub candidates: Vec<Candidate>,
     /// The best tools that were not admitted, at most k, best first.
     pub rejected: Vec<(Candidate, Rejected)>,

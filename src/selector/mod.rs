@@ -10,7 +10,7 @@ use crate::catalog::{Catalog, Snapshot, Tool, ToolId};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result, invalid_setting};
 use crate::select::{
-    DEFAULT_K, Eligible, RuntimeContext, Scorer, SelectRequest, Selection, TokenFigures,
+    DEFAULT_K, Eligible, Outcome, RuntimeContext, Scorer, SelectRequest, Selection, TokenFigures,
 };
 
 /// Picks the tools to send with one request, in one call and without a session.
@@ -238,7 +238,8 @@ impl Selector {
     }
 
     /// The tool that fits `query` best out of all that the caller may use, which is pinned for the
-    /// conversation of `pins`; `None` when no tool fits, and then nothing is pinned.
+    /// conversation of `pins`; `None` when no tool fits or when several fit so alike that somebody
+    /// should choose ([`Outcome::Ambiguous`]), and then nothing is pinned.
     ///
     /// Never an arbitrary tool: the engine's gate admits it, and a score of zero is no match.
     ///
@@ -249,7 +250,8 @@ impl Selector {
         let eligible = Eligible::of(&index.snapshot, &self.context);
         let request = SelectRequest::new(query).k(1);
         let selection = self.engine.select_among(&index, &request, &eligible)?;
-        let Some(best) = selection.best() else { return Ok(None) };
+        let best = selection.best().filter(|_| !matches!(selection.outcome, Outcome::Ambiguous(_)));
+        let Some(best) = best else { return Ok(None) };
         pins.pin(best.id.clone());
         Ok(index.snapshot.get(&best.id).cloned())
     }

@@ -38,14 +38,18 @@ const SELECT: &str = "select:";
 pub struct FindRequest {
     /// Things to do, each searched for.
     pub intents: Vec<String>,
-    /// Tools to load without a search: ids, names, or unique ends of names.
+    /// Tools to load without a search: ids, names, or unique ends of names. A name that several tools
+    /// have loads all of them, up to 20.
     pub names: Vec<String>,
+    /// Whether `names` and `describe` are whole names, so that no end of a name is looked for;
+    /// `select:` says so. Default false.
+    pub exact: bool,
     /// Tools whose whole definition is asked for, by the same names.
     pub describe: Vec<String>,
     /// Only tools of this namespace.
     pub namespace: Option<String>,
     /// How many searched tools to load at most; 0 or none means the session's default. Names do
-    /// not count.
+    /// not count, nor does the second of two between which the model should choose.
     pub limit: Option<usize>,
 }
 
@@ -110,8 +114,14 @@ impl FindRequest {
             let list = list.iter().map(|text| text.trim()).filter(|text| !text.is_empty());
             Ok(list.map(str::to_owned).collect())
         };
-        request.names.extend(written("names")?);
-        request.describe = written("describe")?;
+        let names = |key: &str| -> Result<Vec<String>> {
+            match fields.get(key) {
+                Some(Value::String(list)) => Ok(listed(list).collect()),
+                _ => Ok(written(key)?.iter().map(|name| bare(name).to_owned()).collect()),
+            }
+        };
+        request.names.extend(names("names")?);
+        request.describe = names("describe")?;
         if request.names.len().max(request.describe.len()) > MAX_LIMIT {
             return Err(bad(&format!("give at most {MAX_LIMIT} names in one call")));
         }
@@ -121,8 +131,8 @@ impl FindRequest {
             return Err(bad("give one 'namespace', or none to search them all"));
         }
         request.limit = match fields.get("limit") {
-            None | Some(Value::Null | Value::Bool(false)) => None,
-            Some(Value::String(text)) if text.trim().is_empty() => None,
+            None => None,
+            Some(value) if is_falsy(value) => None,
             Some(value) => {
                 let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
                 match number {
@@ -144,8 +154,8 @@ impl FindRequest {
         let intent = intent.trim();
         match intent.get(..SELECT.len()) {
             Some(prefix) if prefix.eq_ignore_ascii_case(SELECT) => {
-                let names = intent[SELECT.len()..].split(',').map(str::trim);
-                self.names.extend(names.filter(|name| !name.is_empty()).map(str::to_owned));
+                self.exact = true;
+                self.names.extend(listed(&intent[SELECT.len()..]));
             }
             _ if intent.is_empty() => {}
             _ => self.intents.push(intent.to_owned()),
@@ -170,9 +180,10 @@ impl FindRequest {
             words
         };
         let key = format!(
-            "{:?} {:?} {:?} {:?} {:?}",
+            "{:?} {:?} {:?} {:?} {:?} {:?}",
             normal(&self.intents),
             normal(&self.names),
+            self.exact,
             normal(&self.describe),
             self.namespace,
             self.limit
@@ -197,6 +208,30 @@ fn strings(value: Option<&Value>, key: &str) -> Result<Vec<String>> {
     }
 }
 
+/// Whether a model wrote nothing, in whatever form.
+fn is_falsy(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::String(text) => {
+            let text = text.trim();
+            ["", "null", "none", "false"].iter().any(|word| text.eq_ignore_ascii_case(word))
+        }
+        Value::Array(list) => list.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    }
+}
+
+/// The names in a list that is written as one text: `a, b`.
+fn listed(names: &str) -> impl Iterator<Item = String> {
+    names.split(',').map(bare).filter(|name| !name.is_empty()).map(str::to_owned)
+}
+
+/// A name without the quotes that models put around it.
+fn bare(name: &str) -> &str {
+    name.trim_matches(|c: char| c.is_whitespace() || matches!(c, '`' | '"' | '\''))
+}
+
 fn bad(what: &str) -> Error {
     Error::new(ErrorKind::Format, what)
 }
@@ -210,7 +245,8 @@ pub enum FindStatus {
     Loaded,
     /// All that was found is in the list already.
     AlreadyVisible,
-    /// Several tools fit alike; all that there is room for are loaded.
+    /// Several tools fit alike; all that there is room for are loaded, unless they are more than 20
+    /// that one name stands for.
     Ambiguous,
     /// No tool fits.
     NothingFound,
@@ -232,6 +268,18 @@ pub struct FoundTool {
     pub name: String,
     /// First line of its description.
     pub summary: String,
+}
+
+/// A name that stands for too many tools, in a [`FindReply`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CrowdedName {
+    /// The name, as the model wrote it.
+    pub name: String,
+    /// Names of the first 5 tools, in catalog order.
+    pub tools: Vec<String>,
+    /// How many tools there are.
+    pub total: usize,
 }
 
 /// The whole definition of one tool in a [`FindReply`].
@@ -262,6 +310,8 @@ pub struct FindReply {
     pub not_loaded: Vec<(FoundTool, RefuseReason)>,
     /// Tools between which the model should choose.
     pub ambiguous: Vec<FoundTool>,
+    /// Names that stand for more than 20 tools, of which none was loaded.
+    pub crowded: Vec<CrowdedName>,
     /// Tools that change something and come near without reaching the gate of their risk class:
     /// not loaded unless the model names them.
     pub near: Vec<FoundTool>,
@@ -362,17 +412,21 @@ impl fmt::Display for FindReply {
                 names.join(", ")
             ));
         }
+        for crowd in &self.crowded {
+            lines.push(format!(
+                "{} stands for {} tools, of which none was loaded; give the whole name of one, \
+                 such as {}.",
+                echo(&crowd.name),
+                crowd.total,
+                crowd.tools.join(", ")
+            ));
+        }
         if !self.near.is_empty() {
             lines.push("Near, but not loaded unless you give their names:".into());
             lines.extend(self.near.iter().map(FoundTool::line));
         }
         if !self.unknown_names.is_empty() {
-            let names: Vec<String> = self
-                .unknown_names
-                .iter()
-                .map(|name| name.chars().take(MAX_ECHO).collect::<String>())
-                .map(|name| format!("'{}'", name.escape_debug()))
-                .collect();
+            let names: Vec<String> = self.unknown_names.iter().map(|name| echo(name)).collect();
             lines.push(format!("There is no tool called {}.", names.join(", ")));
         }
         if self.degraded.is_some() {
@@ -392,7 +446,10 @@ impl FindReply {
     }
 
     fn is_empty(&self) -> bool {
-        self.loaded.is_empty() && self.visible.is_empty() && self.not_loaded.is_empty()
+        self.loaded.is_empty()
+            && self.visible.is_empty()
+            && self.not_loaded.is_empty()
+            && self.crowded.is_empty()
     }
 }
 
@@ -404,6 +461,12 @@ impl FoundTool {
             format!("- {}: {}", self.name, self.summary)
         }
     }
+}
+
+/// What the model wrote, cut and escaped.
+fn echo(name: &str) -> String {
+    let shown: String = name.chars().take(MAX_ECHO).collect();
+    format!("'{}'", shown.escape_debug())
 }
 
 /// How much of a list is shown, unless it is all.

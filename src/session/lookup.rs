@@ -1,6 +1,7 @@
 //! What a run may look up without loading it: the page of all tools, the notice, definitions.
 
 use super::find_tool::{Definition, FindRequest};
+use super::search::MAX_ALIKE;
 use super::{Session, slot};
 use crate::index::definition_text;
 use crate::select::{Budget, Detail, Outline, groups};
@@ -169,16 +170,21 @@ impl Session {
     pub(super) fn asked_for(&self, request: &FindRequest, name: &str) -> Vec<usize> {
         let snapshot = &self.index.snapshot;
         let asked = request.namespace.as_ref();
-        snapshot.names().resolve(name, &|row| {
+        let offered = |row: usize| {
             self.eligible.contains(row)
                 && asked.is_none_or(|asked| snapshot.tool(row).namespace() == asked)
-        })
+        };
+        match request.exact {
+            true => snapshot.names().exact(name, &offered),
+            false => snapshot.names().resolve(name, &offered),
+        }
     }
 
     /// The definitions of tools that are asked for by name.
     pub(super) fn definitions(&self, request: &FindRequest) -> Vec<Definition> {
         let snapshot = &self.index.snapshot;
-        let rows = request.describe.iter().flat_map(|name| self.asked_for(request, name));
+        let meant = request.describe.iter().map(|name| self.asked_for(request, name));
+        let rows = meant.filter(|rows| rows.len() <= MAX_ALIKE).flatten();
         let mut definitions: Vec<Definition> = Vec::new();
         for row in rows {
             let tool = snapshot.tool(row);

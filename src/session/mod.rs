@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use asynchronous::AsyncSession;
 pub use authorize::{Authorized, Call, Refusal, RefusalKind, Verdict};
-pub use find_tool::{Definition, FindReply, FindRequest, FindStatus, FoundTool};
+pub use find_tool::{CrowdedName, Definition, FindReply, FindRequest, FindStatus, FoundTool};
 pub use options::{FIND_TOOL, SessionOptions};
 use refresh::{CoreTool, core_id, core_rows, fits_whole, roomy};
 pub use replay::{Difference, Replay, ReplayReport};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, invalid_setting};
-use crate::select::{Fallback, IntentRules, RuntimeContext, check_ratio};
+use crate::select::{Fallback, IntentRules, RuntimeContext, check_ratio, table_or_name};
 use crate::text::TokenCount;
 use crate::working_set::{ListOrder, Timing, WorkingSetOptions};
 
@@ -31,7 +31,8 @@ pub struct SessionOptions {
     pub pinned: Vec<String>,
     /// Limits and timing of the working set.
     pub working_set: WorkingSetOptions,
-    /// Tools that each turn's message may bring in; 0 leaves all to `find_tool`. Default 8.
+    /// Tools that each turn's message may bring in; 0 leaves all to `find_tool`. Default 8. A choice
+    /// between two that change something brings both.
     pub retrieve: usize,
     /// Tools that one `find_tool` call brings in unless it says otherwise. Default 5.
     pub find_limit: usize,
@@ -55,7 +56,9 @@ pub struct SessionOptions {
     /// What turns and searches fall back on when the model does not answer or no tool reaches the
     /// gate.
     pub fallback: Fallback,
-    /// Rules that read each turn's message and say how many tools it brings in. Default none.
+    /// Rules that read each turn's message and say how many tools it brings in, up to `retrieve`.
+    /// Default none. Stored options may name those of the crate: `intent = "english"`.
+    #[serde(deserialize_with = "table_or_name")]
     pub intent: Option<Arc<IntentRules>>,
     /// Who runs.
     pub context: RuntimeContext,

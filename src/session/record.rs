@@ -352,6 +352,7 @@ impl Session {
             self.trace.record(Stage::FindTool(Search {
                 intents: request.intents.clone(),
                 names: request.names.clone(),
+                exact: request.exact,
                 describe: request.describe.clone(),
                 namespace: request.namespace.clone(),
                 limit: request.limit,

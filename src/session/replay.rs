@@ -343,6 +343,7 @@ fn request(search: &Search) -> FindRequest {
     FindRequest {
         intents: search.intents.clone(),
         names: search.names.clone(),
+        exact: search.exact,
         describe: search.describe.clone(),
         namespace: search.namespace.clone(),
         limit: search.limit,

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::find_tool::{FindReply, FindRequest, FindStatus, FoundTool};
+use super::find_tool::{CrowdedName, FindReply, FindRequest, FindStatus, FoundTool};
 use super::{Session, slot, summary};
 use crate::catalog::ToolId;
 use crate::error::Result;
-use crate::select::{Candidate, GatedBy, MAX_INTENTS, Outcome, SelectRequest, Selection};
+use crate::select::{Candidate, GatedBy, MAX_INTENTS, Outcome, Rejected, SelectRequest, Selection};
 use crate::working_set::{Delta, RefuseReason, Slot};
 
 /// Names, and namespaces, in a reply that found nothing.
@@ -14,6 +14,12 @@ const MAX_AVAILABLE: usize = 30;
 
 /// Searches that a session remembers to recognise a repeated one.
 const MAX_SEARCHES: usize = 64;
+
+/// Tools of one name that are loaded all together; more are told apart by whole names.
+pub(super) const MAX_ALIKE: usize = 20;
+
+/// Tools that a reply names of those that are too many to load.
+const MAX_CROWD: usize = 5;
 
 /// Near tools that a reply names.
 const MAX_NEAR: usize = 3;
@@ -88,6 +94,12 @@ impl Session {
             match self.asked_for(request, name).as_slice() {
                 [] => hits.unknown.push(name.clone()),
                 [row] => hits.add(slot(&self.index, *row)),
+                crowd if crowd.len() > MAX_ALIKE => {
+                    let name_of = |&row: &usize| snapshot.names().provider_name(row).to_owned();
+                    let tools = crowd.iter().take(MAX_CROWD).map(name_of).collect();
+                    let (name, total) = (name.clone(), crowd.len());
+                    hits.crowded.push(CrowdedName { name, tools, total });
+                }
                 several => {
                     for &row in several {
                         hits.ambiguous.push(snapshot.tool(row).id().clone());
@@ -124,7 +136,8 @@ impl Session {
                 let is_blind = thresholds.by == GatedBy::Cosine && near.cosine.is_none();
                 near.gate.get() >= if is_blind { words } else { thresholds.read }
             };
-            let near = selection.rejected.iter().filter(|(near, _)| is_near(near));
+            let below = |why: &Rejected| matches!(why, Rejected::BelowThreshold { .. });
+            let near = selection.rejected.iter().filter(|(near, why)| below(why) && is_near(near));
             let near = near.map(|(near, _)| near.id.clone());
             hits.near = near.filter(|id| !self.is_visible(id)).take(MAX_NEAR).collect();
             if self.trace.is_on() {
@@ -154,7 +167,10 @@ impl Session {
             delta.refused.iter().filter_map(|(id, why)| Some((self.found(id)?, *why))).collect();
         let visible: Vec<FoundTool> =
             visible.iter().filter_map(|slot| self.found(&slot.id)).collect();
-        let nothing = loaded.is_empty() && visible.is_empty() && not_loaded.is_empty();
+        let nothing = loaded.is_empty()
+            && visible.is_empty()
+            && not_loaded.is_empty()
+            && hits.crowded.is_empty();
         let ambiguous: Vec<FoundTool> =
             hits.ambiguous.iter().filter_map(|id| self.found(id)).collect();
         let status = if repeated {
@@ -165,7 +181,7 @@ impl Session {
             FindStatus::NothingFound
         } else if !not_loaded.is_empty() {
             FindStatus::BudgetFull
-        } else if !ambiguous.is_empty() {
+        } else if !ambiguous.is_empty() || !hits.crowded.is_empty() {
             FindStatus::Ambiguous
         } else if loaded.is_empty() {
             FindStatus::AlreadyVisible
@@ -187,6 +203,7 @@ impl Session {
             visible,
             not_loaded,
             ambiguous,
+            crowded: hits.crowded,
             near: hits.near.iter().filter_map(|id| self.found(id)).collect(),
             unknown_names: hits.unknown,
             definitions: self.definitions(request),
@@ -213,6 +230,7 @@ struct Hits {
     rows: Vec<Slot>,
     named: usize,
     ambiguous: Vec<ToolId>,
+    crowded: Vec<CrowdedName>,
     /// Kept out by the gate of their risk class alone.
     near: Vec<ToolId>,
     unknown: Vec<String>,

@@ -155,7 +155,11 @@ impl Shadow {
             let turn = self.report.turns;
             self.report.missed.push(MissedCall { turn, tool: id.clone() });
         }
-        let call = Call::new(name, Value::Null);
+        // Where a caller knows a tool by the end of its name, the gate knows it by all of it.
+        let names = self.session.index.snapshot.names();
+        let row = self.session.index.snapshot.row(&id);
+        let called = row.map_or(name, |row| names.provider_name(row)).to_owned();
+        let call = Call::new(called, Value::Null);
         let mut verdict = self.session.authorize(&call)?;
         if matches!(verdict, Verdict::Refused(_)) {
             // Called unseen: refused once, loaded, and called again with the list sent anew.

@@ -280,6 +280,9 @@ pub struct Search {
     /// Tools by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
+    /// Whether these are whole names.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub exact: bool,
     /// Tools whose definition is asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub describe: Vec<String>,

@@ -426,6 +426,7 @@ fn the_reply_as_data_says_the_same() {
     {
       "ambiguous": [],
       "available": [],
+      "crowded": [],
       "definitions": [],
       "degraded": null,
       "loaded": [

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 use toolrack::{
-    Call, Catalog, Embedder as _, Engine, ErrorKind, FindRequest, Outcome, SelectRequest,
-    SessionOptions, StaticEmbedder, Tool, Verdict,
+    Call, Catalog, Embedder as _, Engine, ErrorKind, FindRequest, Outcome, Pins, SelectRequest,
+    Selector, SessionOptions, StaticEmbedder, Tool, Verdict,
 };
 
-use crate::fixtures::{both, engine, lexical, many, refused, tool};
+use crate::fixtures::{both, engine, ids, lexical, many, refused, tool};
 
 const MEGABYTE: usize = 1 << 20;
 
@@ -24,6 +24,28 @@ fn an_empty_catalog_answers_everything_with_nothing() {
         assert!(run.find_tool(&FindRequest::new("anything")).unwrap().loaded.is_empty());
         assert_eq!(run.visible().tokens().saved_share(), 0.0);
         refused(&mut run, "anything");
+    }
+}
+
+#[test]
+fn a_tool_that_is_called_like_words_of_a_sentence_is_not_named_by_it() {
+    let catalog = Catalog::parse(
+        r#"[{"name": "of the", "namespace": "evil", "risk": "destructive", "description": "Zap."},
+            {"name": "get_weather", "description": "The weather forecast of a city."},
+            {"name": "read_mail", "description": "Read a mail."}]"#,
+    )
+    .unwrap();
+    for (mode, engine) in both(&catalog) {
+        let text = "what is the weather of the city";
+        let selection = engine.select(&SelectRequest::new(text).k(0)).unwrap();
+        assert_eq!(selection.outcome, Outcome::NoMatch, "{mode}");
+        let found = Selector::new(&engine).discover(text, &mut Pins::default()).unwrap();
+        assert_eq!(found.unwrap().name(), "get_weather", "{mode}");
+        // Whoever means it says so.
+        for text in ["please run `of the` now", "run \"of the\".", "of the"] {
+            let selection = engine.select(&SelectRequest::new(text).k(0)).unwrap();
+            assert_eq!(ids(&selection), ["evil/of the"], "{mode} {text}");
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toolrack::{
     Budget, Call, Catalog, Detail, Engine, FindReply, FindRequest, FindStatus, Gate, ListOrder,
-    RefusalKind, RuntimeContext, SelectRequest, Session, SessionOptions, Verdict, openai,
+    RefusalKind, RuntimeContext, SelectRequest, Session, SessionOptions, Tool, Verdict, openai,
 };
 
 fn office() -> Catalog {
@@ -143,8 +143,77 @@ fn select_is_exact_unranked_and_without_limit() {
 }
 
 #[test]
+fn select_takes_whole_names_only() {
+    let mut run = engine().session(deferred()).unwrap();
+    // The end of two names is a guess like any other: it is searched for.
+    let reply = search(&mut run, "find_tool", json!({"intent": "select:mail", "limit": 1}));
+    assert_eq!(reply.unknown_names, ["mail"], "{reply}");
+    assert!(reply.ambiguous.is_empty(), "{reply}");
+    let reply = search(&mut run, "find_tool", json!({"names": ["mail"]}));
+    assert_eq!((reply.status, reply.ambiguous.len()), (FindStatus::Ambiguous, 2), "{reply}");
+}
+
+#[test]
+fn a_name_that_stands_for_many_tools_loads_none_and_says_how_many() {
+    let servers = |n: usize| {
+        let tools = (0..n).map(|n| {
+            let tool = Tool::builder("do_search").namespace(format!("server{n}"));
+            tool.description("Search the many things of this server.").build().unwrap()
+        });
+        let catalog = Catalog::from_tools(tools).unwrap();
+        Engine::builder(catalog).without_embedder().build().unwrap()
+    };
+    let engine = servers(500);
+    for arguments in [json!({"intent": "select:do_search"}), json!({"names": ["search"]})] {
+        let mut run = engine.session(SessionOptions::default()).unwrap();
+        let reply = search(&mut run, "find_tool", arguments);
+        assert_eq!((reply.status, reply.loaded.len()), (FindStatus::Ambiguous, 0), "{reply}");
+        assert_eq!((reply.crowded[0].total, reply.crowded[0].tools.len()), (500, 5));
+        assert!(run.visible().tools().is_empty());
+        assert!(reply.text().len() < 300 && reply.json().to_string().len() < 1_000, "{reply}");
+    }
+    let mut run = engine.session(SessionOptions::default()).unwrap();
+    let reply = search(&mut run, "find_tool", json!({"names": ["search"]}));
+    insta::assert_snapshot!(reply, @r"
+    'search' stands for 500 tools, of which none was loaded; give the whole name of one, such as server0__do_search, server1__do_search, server2__do_search, server3__do_search, server4__do_search.
+    ");
+    // Twenty are few enough to look at.
+    for (n, loaded) in [(20, 20), (21, 0)] {
+        let options = SessionOptions::default().limit(30).pass_through(0).retrieve(0);
+        let mut run = servers(n).session(options).unwrap();
+        let reply = search(&mut run, "find_tool", json!({"names": ["search"]}));
+        assert_eq!((reply.loaded.len(), reply.crowded.len()), (loaded, usize::from(n > 20)));
+    }
+}
+
+#[test]
+fn names_come_as_models_write_them() {
+    for arguments in [
+        json!({"names": "zip_files, send_mail"}),
+        json!({"names": ["`zip_files`", "\"send_mail\""]}),
+        json!({"intent": "select:`zip_files`, 'send_mail'"}),
+    ] {
+        let mut run = engine().session(deferred()).unwrap();
+        let reply = search(&mut run, "find_tool", arguments.clone());
+        let loaded: Vec<&str> = reply.loaded.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(loaded, ["files__zip_files", "mail__send_mail"], "{arguments}");
+    }
+}
+
+#[test]
 fn a_falsy_limit_is_no_limit_of_ones_own() {
-    for limit in [json!(0), json!(null), json!(""), json!(false), json!("0")] {
+    for limit in [
+        json!(0),
+        json!(null),
+        json!(""),
+        json!(false),
+        json!("0"),
+        json!([]),
+        json!({}),
+        json!("null"),
+        json!("None"),
+        json!("false"),
+    ] {
         let arguments = json!({"intent": "mail", "limit": limit});
         let request = FindRequest::from_arguments(&arguments).unwrap();
         assert!(request.limit.is_none_or(|limit| limit == 0), "{arguments}");

@@ -26,6 +26,7 @@ mod eviction;
 mod field_cases;
 mod find_tool;
 mod fixtures;
+mod gate;
 mod hidden;
 mod hostile;
 mod intent;

@@ -121,6 +121,30 @@ fn below_the_gate_an_alias_decides_and_a_session_goes_the_same_way() {
 }
 
 #[test]
+fn aliases_fill_no_more_places_than_there_are() {
+    let select = |risk: &str, k: usize| {
+        let tools =
+            (0..5).map(|n| json!({"name": format!("t{n}"), "aliases": ["go"], "risk": risk}));
+        let catalog = Catalog::parse(&Value::from_iter(tools).to_string()).unwrap();
+        let engine = Engine::builder(catalog).embedder(Switched(Arc::default())).build().unwrap();
+        let request = SelectRequest::new("go").k(k).fallback(Fallback::Aliases);
+        engine.select(&request).unwrap()
+    };
+    for (k, n) in [(0, 0), (1, 1), (2, 2), (4, 4), (9, 5)] {
+        let reads = select("read", k);
+        assert_eq!((reads.candidates.len(), reads.total), (n, n), "{k}");
+        // Calling the wrong one of them breaks nothing.
+        let outcome = if k == 0 { Outcome::NoMatch } else { Outcome::Found };
+        assert_eq!(reads.outcome, outcome, "{k}");
+    }
+    for (k, n) in [(1, 2), (2, 2), (4, 4)] {
+        let writes = select("write", k);
+        let Outcome::Ambiguous(ids) = &writes.outcome else { panic!("{writes}") };
+        assert_eq!((ids.len(), writes.candidates.len()), (n, n), "{k}");
+    }
+}
+
+#[test]
 fn aliases_of_a_source_that_is_not_trusted_do_not_count() {
     let catalog = Catalog::trusting(TrustPolicy::default().alias_sources(["ours"]));
     let engine = Engine::builder(catalog).embedder(Switched(Arc::default())).build().unwrap();

@@ -56,3 +56,27 @@ fn a_shadow_tells_hidden_tools_from_missing_ones_no_more_than_a_session() {
     shadow.call("no_such_tool").unwrap();
     assert_eq!((shadow.report().calls, shadow.report().unknown_calls), (0, 2));
 }
+
+#[test]
+fn a_shadow_follows_calls_by_the_end_of_a_name() {
+    let catalog = Catalog::parse(
+        r#"[{"name": "crm_list_deals", "namespace": "crm", "description": "List deals."},
+            {"name": "read_file", "namespace": "files", "description": "Read a file."},
+            {"name": "add", "description": "Add numbers."}]"#,
+    )
+    .unwrap();
+    let engine = Engine::builder(catalog).build().unwrap();
+    let mut reports = Vec::new();
+    for name in ["list_deals", "crm/crm_list_deals", "crm__crm_list_deals"] {
+        let options = SessionOptions::default().limit(1).pass_through(0).retrieve(0);
+        let mut shadow = Shadow::new(engine.session(options).unwrap());
+        shadow.turn("hello", [name, "read_file"]).unwrap();
+        for _ in 0..3 {
+            shadow.call(name).unwrap();
+        }
+        let report = shadow.report().clone();
+        assert_eq!((report.calls, report.shown, report.missed.len()), (3, 2, 1), "{name} {report}");
+        reports.push(report);
+    }
+    assert!(reports.windows(2).all(|pair| pair[0] == pair[1]), "{reports:?}");
+}
