@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use toolrack::anthropic::Search;
 use toolrack::{
-    Answer, Call, Catalog, Engine, FindRequest, Risk, SessionOptions, Tool, Verdict, anthropic,
-    gemini, mcp, openai,
+    Answer, Call, Catalog, Engine, FindRequest, Risk, SessionOptions, Tool,
+    Verdict, anthropic, gemini, mcp, openai,
 };
 
 use super::{ADAPTERS, session, six, value};
@@ -147,6 +147,32 @@ fn a_search_tool_stays_when_a_builtin_brings_deferred_tools() {
     let list = openai::responses::tools(run.visible());
     assert_eq!((list.len(), list.left_out().len()), (3, 0));
     list.validate().unwrap();
+}
+
+#[test]
+fn names_begin_as_every_provider_takes_them_and_lead_back() {
+    let text = r#"[{"name": "21st_magic"}, {"name": "get", "namespace": "1password"}, {"name": "-x"},
+        {"name": "__3d/print"}, {"name": "_21st_magic"}]"#;
+    let mut run = session(text, SessionOptions::default());
+    let ids = [
+        "default/21st_magic",
+        "1password/get",
+        "default/-x",
+        "default/__3d/print",
+        "default/_21st_magic",
+    ];
+    for (adapter, names) in ADAPTERS.iter().zip(lists(&run)) {
+        (adapter.list)(&run).validate().unwrap();
+        assert_eq!(names[..3], ["_21st_magic", "_1password__get", "_-x"]);
+        assert!(names[4].starts_with("_21st_magic_"), "{names:?}");
+        for (name, id) in names.iter().zip(ids) {
+            assert!(name.starts_with('_'), "{name}");
+            match run.authorize(&Call::new(name.as_str(), json!({}))).unwrap() {
+                Verdict::Run(tool) => assert_eq!(tool.id().to_string(), id),
+                other => panic!("{name}: {other:?}"),
+            }
+        }
+    }
 }
 
 #[test]
