@@ -44,7 +44,8 @@ pub fn tools(visible: impl AsRef<Visible>) -> ToolList {
         Entry::Tool(shown) => shown.rendered(Shape::Gemini, |shown| {
             as_it_came(shown, Shape::Gemini, &[], None).unwrap_or_else(|| {
                 // A function without parameters leaves them out.
-                let schema = shown.tool.parameters().map(|_| schema::object(&shown.tool, false));
+                let schema =
+                    shown.tool.parameters().map(|_| schema::object(&shown.tool, Shape::Gemini));
                 declaration(&shown.name, shown.tool.description(), schema.as_deref())
             })
         }),

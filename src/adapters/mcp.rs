@@ -43,7 +43,7 @@ pub fn tools(visible: impl AsRef<Visible>) -> ToolList {
         Entry::Tool(shown) => shown.rendered(Shape::Mcp, |shown| {
             as_it_came(shown, Shape::Mcp, &[], None).unwrap_or_else(|| {
                 let tool = &shown.tool;
-                let schema = schema::object(tool, false);
+                let schema = schema::object(tool, Shape::Mcp);
                 definition(&shown.name, tool.title(), tool.description(), &schema, hints(tool))
             })
         }),

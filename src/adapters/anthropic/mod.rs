@@ -72,7 +72,7 @@ fn written(
     more: Option<(&'static str, &str)>,
 ) -> Arc<RawValue> {
     as_it_came(shown, Shape::Anthropic, drop, more).unwrap_or_else(|| {
-        let parameters = schema::object(&shown.tool, false);
+        let parameters = schema::object(&shown.tool, Shape::Anthropic);
         let more = more.map(|(key, value)| format!(r#","{key}":{value}"#)).unwrap_or_default();
         definition(&shown.name, shown.tool.description(), &parameters, &more)
     })

@@ -45,7 +45,7 @@ pub fn tools(visible: impl AsRef<Visible>) -> ToolList {
             as_it_came(shown, Shape::OpenAiChat, &[], None).unwrap_or_else(|| {
                 let responses = shown.tool.shape() == Some(Shape::OpenAiResponses);
                 let strict = shown.tool.original_field("strict").filter(|_| responses);
-                let parameters = schema::object(&shown.tool, true);
+                let parameters = schema::object(&shown.tool, Shape::OpenAiChat);
                 function(&shown.name, shown.tool.description(), &parameters, strict)
             })
         }),

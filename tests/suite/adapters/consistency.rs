@@ -293,7 +293,7 @@ fn arguments_come_as_models_write_them() {
 #[test]
 fn a_list_that_a_provider_would_refuse_is_told_in_one_sentence() {
     let object = json!({"type": "object"});
-    let long = "n".repeat(65);
+    let long = "n".repeat(129);
     let anthropic_of = |entries: Value| anthropic::validate(&entries).unwrap_err();
     let tool = |name: &str| json!({"name": name, "input_schema": object});
     let deferred =
@@ -303,8 +303,8 @@ fn a_list_that_a_provider_would_refuse_is_told_in_one_sentence() {
     insta::assert_snapshot!(anthropic_of(json!([tool("a"), deferred("b")])), @"tool 'b' is deferred but the list has no search tool: add one or remove defer_loading");
     insta::assert_snapshot!(anthropic_of(json!([deferred("a"), deferred("b")])), @"every tool of the list is deferred: leave one, such as the search tool, without defer_loading");
     insta::assert_snapshot!(anthropic_of(json!([tool("a"), tool("a")])), @"two tools of the list are called 'a': rename one of them or give it a namespace");
-    insta::assert_snapshot!(anthropic_of(json!([tool(&long)])), @"tool 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn' has a name that Anthropic does not take: use 1 to 64 of a-z A-Z 0-9 _ -");
-    insta::assert_snapshot!(anthropic_of(json!([tool("a.b")])), @"tool 'a.b' has a name that Anthropic does not take: use 1 to 64 of a-z A-Z 0-9 _ -");
+    insta::assert_snapshot!(anthropic_of(json!([tool(&long)])), @"tool 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn' has a name that Anthropic does not take: use 1 to 128 of a-z A-Z 0-9 _ -");
+    insta::assert_snapshot!(anthropic_of(json!([tool("a.b")])), @"tool 'a.b' has a name that Anthropic does not take: use 1 to 128 of a-z A-Z 0-9 _ -");
     insta::assert_snapshot!(anthropic_of(json!([{"name": "a", "input_schema": {"type": "object", "anyOf": []}}])), @"tool 'a' has 'anyOf' at the top of its schema, which Anthropic refuses: move it into a property");
     insta::assert_snapshot!(anthropic_of(json!([{"name": "a", "input_schema": {}}])), @"tool 'a' has parameters that are no object: give a schema of type object");
     let mut cached = deferred("b");
