@@ -150,6 +150,37 @@ fn a_search_tool_stays_when_a_builtin_brings_deferred_tools() {
 }
 
 #[test]
+fn a_server_whose_tools_are_deferred_keeps_its_search() {
+    let text = r#"[{"name": "a", "input_schema": {"type": "object"}},
+        {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"},
+        {"type": "mcp_toolset", "mcp_server_name": "crm", "default_config": {"defer_loading": true}}]"#;
+    let run = session(text, SessionOptions::default());
+    for (search, name) in [
+        (Search::Client, "tool_search_tool_bm25"),
+        (Search::Bm25, "tool_search_tool_bm25"),
+        (Search::Regex, "tool_search_tool_regex"),
+    ] {
+        let list = anthropic::deferred(&run, search, &json!([])).unwrap();
+        let searches: Vec<String> = super::names(value(&list).as_array(), |entry| entry);
+        assert_eq!(
+            searches.iter().filter(|one| one.contains("search")).collect::<Vec<_>>(),
+            [name]
+        );
+        assert!(list.json().contains("mcp_toolset"));
+    }
+    anthropic::tools(run.visible()).validate().unwrap();
+}
+
+#[test]
+fn a_server_that_says_that_it_defers_nothing_brings_no_search() {
+    let text = r#"[{"name": "a"}, {"type": "tool_search"},
+        {"type": "mcp", "server_label": "crm", "server_url": "https://crm.example", "defer_loading": false}]"#;
+    let list = openai::responses::tools(session(text, SessionOptions::default()).visible());
+    list.validate().unwrap();
+    assert_eq!(list.left_out()[0].builtin().kind(), "tool_search");
+}
+
+#[test]
 fn names_begin_as_every_provider_takes_them_and_lead_back() {
     let text = r#"[{"name": "21st_magic"}, {"name": "get", "namespace": "1password"}, {"name": "-x"},
         {"name": "__3d/print"}, {"name": "_21st_magic"}]"#;
