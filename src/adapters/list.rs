@@ -24,6 +24,8 @@ pub struct ToolList {
     left_out: Vec<LeftOut>,
     /// The client's own search tool.
     pub(super) search: String,
+    /// Names in the request's history of which the list has no tool.
+    pub(super) missing: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -34,7 +36,13 @@ struct Item {
 
 impl ToolList {
     pub(super) fn new(shape: Shape) -> Self {
-        Self { shape, items: Vec::new(), left_out: Vec::new(), search: FIND_TOOL.to_owned() }
+        Self {
+            shape,
+            items: Vec::new(),
+            left_out: Vec::new(),
+            search: FIND_TOOL.to_owned(),
+            missing: Vec::new(),
+        }
     }
 
     /// The visible list with each entry as `definition` writes it. Built-in tools stand before
@@ -107,6 +115,16 @@ impl ToolList {
     /// Built-in tools of the catalog that this provider does not take, each with the reason.
     pub fn left_out(&self) -> &[LeftOut] {
         &self.left_out
+    }
+
+    /// Names of tools that the history of the request refers to and the list lacks, once each, in
+    /// order: they left the catalog or the caller's reach since they were found.
+    ///
+    /// Anthropic refuses such a request; [`forget_references`](crate::anthropic::forget_references)
+    /// mends the history. Only [`anthropic::deferred`](crate::anthropic::deferred) knows a history;
+    /// for any other list there are none.
+    pub fn missing_references(&self) -> &[String] {
+        &self.missing
     }
 
     /// The whole list as JSON.

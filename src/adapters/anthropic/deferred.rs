@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::super::list::{ToolList, raw};
+use super::super::list::{ToolList, defers, raw};
 use super::super::{items, text};
 use super::{meta_tool, result, tool, written};
 use crate::catalog::{Shape, VisibleTool};
@@ -15,6 +15,8 @@ use crate::session::{Call, Entry, FindReply, Session};
 /// Fields that a deferred tool must not have: it cannot be cached, and tool search does not go with
 /// examples of use.
 const NOT_DEFERRED: &[&str] = &["defer_loading", "cache_control", "input_examples"];
+/// What a search result says whose tools are gone.
+const GONE: &str = "The tools that this search found are not available any more.";
 /// Fields that no tool must have in a request with a search.
 const NOT_SEARCHED: &[&str] = &["defer_loading", "input_examples"];
 
@@ -49,8 +51,11 @@ impl Search {
 /// `messages` is the history that the request carries, a list of messages. A tool that a search in
 /// it brought stays deferred although it is visible by now: the API demands so for the reference,
 /// and the cached beginning of the request stays as it was. After a compaction that drops the
-/// references the same tool goes out in full, so the list fits its request whatever happened to the
-/// history.
+/// references the same tool goes out in full.
+///
+/// What the history refers to and the caller may not use any more, or nobody, is not in the list:
+/// Anthropic refuses such a request. [`ToolList::missing_references`] has the names, and
+/// [`forget_references`] makes the history fit the list again.
 ///
 /// Order: core, search, built-in tools, the visible ones, and then the deferred ones in catalog
 /// order. Anthropic leaves the latter out of what is cached. When nothing is deferred there is no
@@ -127,6 +132,10 @@ pub fn deferred(session: &Session, search: Search, messages: &Value) -> Result<T
         list.push(written(shown, NOT_DEFERRED, Some(("defer_loading", "true"))));
     }
     list.validate()?;
+    if !referenced.is_empty() {
+        let known = Known::of(&list);
+        list.missing = found(messages, |name, by| !known.has(name, by));
+    }
     Ok(list)
 }
 
@@ -266,27 +275,7 @@ fn forget(message: &mut Value, known: &Known) {
 /// assert_eq!(anthropic::discovered(&message), ["create_ticket"]);
 /// ```
 pub fn discovered(messages: &Value) -> Vec<String> {
-    let listed = messages.as_array().into_iter().flatten();
-    let mut names: Vec<String> = Vec::new();
-    for block in listed.chain([messages]).flat_map(|message| items(message, "content")) {
-        let references: Vec<&Value> = match text(block, "type") {
-            Some("tool_result") => items(block, "content").collect(),
-            Some("tool_search_tool_result") => block
-                .get("content")
-                .into_iter()
-                .flat_map(|content| items(content, "tool_references"))
-                .collect(),
-            _ => Vec::new(),
-        };
-        for reference in references {
-            let name = text(reference, "tool_name")
-                .filter(|_| text(reference, "type") == Some("tool_reference"));
-            if let Some(name) = name.filter(|name| names.iter().all(|other| other != name)) {
-                names.push(name.to_owned());
-            }
-        }
-    }
-    names
+    found(messages, |_, _| true)
 }
 
 /// The answer to a search of the client's.

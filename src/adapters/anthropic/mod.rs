@@ -19,7 +19,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-pub use deferred::{Referenced, Search, deferred, discovered, references};
+pub use deferred::{Referenced, Search, deferred, discovered, forget_references, references};
 
 use super::answer::Answer;
 use super::list::{ToolList, as_it_came, quote, raw};
