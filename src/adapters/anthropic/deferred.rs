@@ -10,7 +10,7 @@ use super::super::{items, text};
 use super::{meta_tool, result, tool, written};
 use crate::catalog::{Shape, VisibleTool};
 use crate::error::Result;
-use crate::session::{Call, Entry, FindReply, Session};
+use crate::session::{Call, Entry, FindReply, FindStatus, Session};
 
 /// Fields that a deferred tool must not have: it cannot be cached, and tool search does not go with
 /// examples of use.
@@ -284,8 +284,9 @@ pub fn discovered(messages: &Value) -> Vec<String> {
 pub struct Referenced {
     /// The `tool_result` block: references alone, or words alone when there is nothing to refer to.
     pub result: Value,
-    /// What the references do not say (tools that were not loaded, names that do not exist, ...),
-    /// for a text block behind all results of the message. `None` when they say it all.
+    /// What the references do not say, for a text block behind all results of the message: tools that
+    /// were not loaded or only come near, how many fit in all, names that do not exist, that the search
+    /// was made before or went by words alone. `None` when they say it all.
     pub note: Option<String>,
 }
 
@@ -340,7 +341,12 @@ pub fn references(call: &Call, reply: &FindReply, sent: &ToolList) -> Referenced
     let says_all = told.is_empty()
         && reply.not_loaded.is_empty()
         && reply.ambiguous.is_empty()
-        && reply.unknown_names.is_empty();
+        && reply.near.is_empty()
+        && reply.unknown_names.is_empty()
+        && reply.definitions.is_empty()
+        && reply.total <= reply.shown
+        && reply.degraded.is_none()
+        && reply.status != FindStatus::Repeated;
     Referenced {
         result: json!({
             "type": "tool_result",

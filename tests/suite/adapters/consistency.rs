@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toolrack::anthropic::Search;
 use toolrack::{
-    Answer, Call, Catalog, Engine, FindRequest, Risk, SessionOptions, Tool,
+    Answer, Call, Catalog, Engine, FindReply, FindRequest, FindStatus, Risk, SessionOptions, Tool,
     Verdict, anthropic, gemini, mcp, openai,
 };
 
@@ -241,6 +241,29 @@ fn references_say_only_what_they_may() {
     let reply = run.find_tool(&FindRequest::of_names(["nothing_at_all"])).unwrap();
     let answer = anthropic::references(&call, &reply, &sent);
     assert!(answer.note.is_none() && answer.result["content"].is_string());
+}
+
+#[test]
+fn a_note_says_whatever_references_leave_out() {
+    let mut run = six();
+    let sent = anthropic::deferred(&run, Search::Client, &json!([])).unwrap();
+    let call = Call::new("find_tool", json!({})).with_id("t1");
+    let whole = run.find_tool(&FindRequest::of_names(["send_mail"])).unwrap();
+    assert_eq!(anthropic::references(&call, &whole, &sent).note, None);
+    let more: [fn(&mut FindReply); 5] = [
+        |reply| reply.near = reply.loaded.clone(),
+        |reply| reply.total = 17,
+        |reply| reply.degraded = Some("the embedding service answered 503".to_owned()),
+        |reply| reply.status = FindStatus::Repeated,
+        |reply| reply.unknown_names.push("no_such_tool".to_owned()),
+    ];
+    for (number, change) in more.into_iter().enumerate() {
+        let mut reply = whole.clone();
+        change(&mut reply);
+        let answer = anthropic::references(&call, &reply, &sent);
+        assert!(answer.result["content"][0]["tool_name"] == "send_mail");
+        assert_eq!(answer.note, Some(reply.text()), "{number}");
+    }
 }
 
 #[test]
