@@ -267,6 +267,20 @@ fn a_note_says_whatever_references_leave_out() {
 }
 
 #[test]
+fn data_of_any_kind_is_an_object_for_mcp() {
+    let call = Call::new("a", json!({}));
+    for data in [json!([1, 2]), json!("text"), json!(null), json!(3)] {
+        let result = mcp::result(&call, Answer::new("x").with_data(data.clone()));
+        assert_eq!(result["structuredContent"], json!({"result": data}));
+    }
+    let data = json!({"rows": []});
+    assert_eq!(
+        mcp::result(&call, Answer::new("x").with_data(data.clone()))["structuredContent"],
+        data
+    );
+}
+
+#[test]
 fn geminis_dialect_reaches_no_other_provider() {
     let text = r#"{"functionDeclarations": [{"name": "book_room", "parameters":
         {"type": "OBJECT", "properties": {"type": {"type": "STRING", "enum": ["OBJECT"]}}}}]}"#;
