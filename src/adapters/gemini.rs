@@ -63,7 +63,8 @@ fn declaration(name: &str, description: &str, schema: Option<&str>) -> Arc<RawVa
     ))
 }
 
-/// The calls in a response, its first candidate, or its content, in order.
+/// The calls in a response, its first candidate, or its content, in order; in all of them when they
+/// are a list, as a stream's responses are. Fields may be spelt in snake case (`function_call`).
 ///
 /// Send the model's content back as it came: its parts carry thought signatures.
 ///
@@ -77,11 +78,15 @@ fn declaration(name: &str, description: &str, schema: Option<&str>) -> Arc<RawVa
 /// assert_eq!(gemini::calls(&response)[0].arguments["a"], 1);
 /// ```
 pub fn calls(response: &Value) -> Vec<Call> {
-    let candidate = response.pointer("/candidates/0").unwrap_or(response);
-    let content = candidate.get("content").unwrap_or(candidate);
-    items(content, "parts")
+    let responses = response.as_array().map_or(std::slice::from_ref(response), Vec::as_slice);
+    responses
+        .iter()
+        .flat_map(|response| {
+            let candidate = response.pointer("/candidates/0").unwrap_or(response);
+            items(candidate.get("content").unwrap_or(candidate), "parts")
+        })
         .filter_map(|part| {
-            let call = part.get("functionCall")?;
+            let call = part.get("functionCall").or_else(|| part.get("function_call"))?;
             Some(Call {
                 id: text(call, "id").map(str::to_owned),
                 name: text(call, "name")?.to_owned(),

@@ -281,6 +281,20 @@ fn data_of_any_kind_is_an_object_for_mcp() {
 }
 
 #[test]
+fn geminis_calls_are_read_in_snake_case_and_from_a_stream() {
+    let part = |key: &str, name: &str| {
+        json!({"candidates": [{"content": {"parts": [
+        {"text": "One moment."}, {key: {"name": name, "args": {"a": 1}}}]}}]})
+    };
+    let snake = gemini::calls(&part("function_call", "a"));
+    assert_eq!(snake, [Call::new("a", json!({"a": 1}))]);
+    let streamed = gemini::calls(
+        &json!([part("functionCall", "a"), {"candidates": []}, part("function_call", "b")]),
+    );
+    assert_eq!(streamed.iter().map(|call| call.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+}
+
+#[test]
 fn geminis_dialect_reaches_no_other_provider() {
     let text = r#"{"functionDeclarations": [{"name": "book_room", "parameters":
         {"type": "OBJECT", "properties": {"type": {"type": "STRING", "enum": ["OBJECT"]}}}}]}"#;
