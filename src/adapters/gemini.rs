@@ -2,8 +2,12 @@
 //!
 //! Target: the Gemini API `v1beta` and Vertex AI `v1`, both as of 2026, which take plain JSON schema
 //! at `parametersJsonSchema`. A definition that came in Gemini's shape keeps its `parameters` in
-//! Gemini's own dialect. Names begin with a letter or an underscore and are at most 64 of
-//! `[a-zA-Z0-9_.:-]`; [`ToolList::validate`] tells of one that begins with a digit.
+//! Gemini's own dialect, but for an object without properties, which is left out: Gemini refuses it.
+//! Names begin with a letter or an underscore and are at most 64 of `[a-zA-Z0-9_.:-]`.
+//!
+//! A built-in tool beside functions, such as `googleSearch`, is taken only from Gemini 3 on, and only
+//! with `"toolConfig": {"includeServerSideToolInvocations": true}` in the request, which is the
+//! caller's to add.
 //!
 //! Render the list anew after each [`find_tool`](crate::Session::find_tool): one that is rendered once
 //! a turn never holds what the reply says is loaded.
