@@ -46,8 +46,9 @@ pub(super) fn plain(tool: &Tool) -> Option<Cow<'_, str>> {
     Some(lowered.map_or(Cow::Borrowed(text), |raw| Cow::Owned(raw.get().to_owned())))
 }
 
-/// Plain parameters as the provider of `shape` demands them: they say that they are an object, and
-/// for OpenAI they list properties, if none, and every array says what its items are, if anything.
+/// Plain parameters as the provider of `shape` demands them: they say that they are an object. For
+/// OpenAI they also list their properties, and every array says what its items are; what is missing
+/// is added as `{}`.
 pub(super) fn object(tool: &Tool, shape: Shape) -> Cow<'_, str> {
     let Some(text) = plain(tool) else {
         return Cow::Borrowed(r#"{"type":"object","properties":{}}"#);
