@@ -2,8 +2,12 @@
 //!
 //! Target: the Gemini API `v1beta` and Vertex AI `v1`, both as of 2026, which take plain JSON schema
 //! at `parametersJsonSchema`. A definition that came in Gemini's shape keeps its `parameters` in
-//! Gemini's own dialect. Names begin with a letter or an underscore and are at most 64 of
-//! `[a-zA-Z0-9_.:-]`; [`ToolList::validate`] tells of one that begins with a digit.
+//! Gemini's own dialect, but for an object without properties, which is left out: Gemini refuses it.
+//! Names begin with a letter or an underscore and are at most 64 of `[a-zA-Z0-9_.:-]`.
+//!
+//! A built-in tool beside functions, such as `googleSearch`, is taken only from Gemini 3 on, and only
+//! with `"toolConfig": {"includeServerSideToolInvocations": true}` in the request, which is the
+//! caller's to add.
 //!
 //! Render the list anew after each [`find_tool`](crate::Session::find_tool): one that is rendered once
 //! a turn never holds what the reply says is loaded.
@@ -44,7 +48,8 @@ pub fn tools(visible: impl AsRef<Visible>) -> ToolList {
         Entry::Tool(shown) => shown.rendered(Shape::Gemini, |shown| {
             as_it_came(shown, Shape::Gemini, &[], None).unwrap_or_else(|| {
                 // A function without parameters leaves them out.
-                let schema = shown.tool.parameters().map(|_| schema::object(&shown.tool, false));
+                let schema =
+                    shown.tool.parameters().map(|_| schema::object(&shown.tool, Shape::Gemini));
                 declaration(&shown.name, shown.tool.description(), schema.as_deref())
             })
         }),
@@ -62,7 +67,8 @@ fn declaration(name: &str, description: &str, schema: Option<&str>) -> Arc<RawVa
     ))
 }
 
-/// The calls in a response, its first candidate, or its content, in order.
+/// The calls in a response, its first candidate, or its content, in order; in all of them when they
+/// are a list, as a stream's responses are. Fields may be spelt in snake case (`function_call`).
 ///
 /// Send the model's content back as it came: its parts carry thought signatures.
 ///
@@ -76,11 +82,15 @@ fn declaration(name: &str, description: &str, schema: Option<&str>) -> Arc<RawVa
 /// assert_eq!(gemini::calls(&response)[0].arguments["a"], 1);
 /// ```
 pub fn calls(response: &Value) -> Vec<Call> {
-    let candidate = response.pointer("/candidates/0").unwrap_or(response);
-    let content = candidate.get("content").unwrap_or(candidate);
-    items(content, "parts")
+    let responses = response.as_array().map_or(std::slice::from_ref(response), Vec::as_slice);
+    responses
+        .iter()
+        .flat_map(|response| {
+            let candidate = response.pointer("/candidates/0").unwrap_or(response);
+            items(candidate.get("content").unwrap_or(candidate), "parts")
+        })
         .filter_map(|part| {
-            let call = part.get("functionCall")?;
+            let call = part.get("functionCall").or_else(|| part.get("function_call"))?;
             Some(Call {
                 id: text(call, "id").map(str::to_owned),
                 name: text(call, "name")?.to_owned(),

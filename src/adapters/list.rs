@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::ser::{Serialize, Serializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{schema, validity};
@@ -23,6 +24,8 @@ pub struct ToolList {
     left_out: Vec<LeftOut>,
     /// The client's own search tool.
     pub(super) search: String,
+    /// Names in the request's history of which the list has no tool.
+    pub(super) missing: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -33,7 +36,13 @@ struct Item {
 
 impl ToolList {
     pub(super) fn new(shape: Shape) -> Self {
-        Self { shape, items: Vec::new(), left_out: Vec::new(), search: FIND_TOOL.to_owned() }
+        Self {
+            shape,
+            items: Vec::new(),
+            left_out: Vec::new(),
+            search: FIND_TOOL.to_owned(),
+            missing: Vec::new(),
+        }
     }
 
     /// The visible list with each entry as `definition` writes it. Built-in tools stand before
@@ -65,9 +74,7 @@ impl ToolList {
     /// error where nothing is deferred, so it goes out only when `searched` built-in tools bring
     /// deferred ones along.
     pub(super) fn push_builtins(&mut self, visible: &Visible, searched: bool) {
-        let own = |builtin: &&Builtin| takes(self.shape, builtin.shape());
-        let deferring = searched
-            && visible.builtins().filter(own).any(|one| one.json().contains("defer_loading"));
+        let deferring = searched && self.takes_deferring(visible);
         for builtin in visible.builtins() {
             let why = if !takes(self.shape, builtin.shape()) {
                 format!("it is {}'s", provider(builtin.shape()))
@@ -79,6 +86,15 @@ impl ToolList {
             };
             self.left_out.push(LeftOut { builtin: builtin.clone(), why });
         }
+    }
+
+    /// Whether a built-in tool that the provider takes brings deferred tools along.
+    pub(super) fn takes_deferring(&self, visible: &Visible) -> bool {
+        visible
+            .builtins()
+            .filter(|builtin| takes(self.shape, builtin.shape()))
+            .filter_map(|builtin| serde_json::from_str(builtin.json()).ok())
+            .any(|builtin| defers(&builtin))
     }
 
     /// How many definitions there are, built-in ones included.
@@ -99,6 +115,16 @@ impl ToolList {
     /// Built-in tools of the catalog that this provider does not take, each with the reason.
     pub fn left_out(&self) -> &[LeftOut] {
         &self.left_out
+    }
+
+    /// Names of tools that the history of the request refers to and the list lacks, once each, in
+    /// order: they left the catalog or the caller's reach since they were found.
+    ///
+    /// Anthropic refuses such a request; [`forget_references`](crate::anthropic::forget_references)
+    /// mends the history. Only [`anthropic::deferred`](crate::anthropic::deferred) knows a history;
+    /// for any other list there are none.
+    pub fn missing_references(&self) -> &[String] {
+        &self.missing
     }
 
     /// The whole list as JSON.
@@ -122,16 +148,19 @@ impl ToolList {
         }
     }
 
-    /// Whether the provider would take the list: names, their uniqueness, schemas, deferral.
+    /// Whether the provider would take the list: names, their uniqueness, schemas, deferral, and how
+    /// many there are of what it counts.
     ///
     /// What the adapters render keeps the rules by construction but for what the catalog brings
-    /// along: a built-in tool with the name of another tool, a schema that the provider refuses.
+    /// along (a built-in tool with the name of another tool, a schema that the provider refuses) and
+    /// the session's limit allows: OpenAI takes 128 tools, Gemini 512 functions. Whether the history
+    /// fits the list is told by [`missing_references`](Self::missing_references).
     ///
     /// # Errors
     /// [`ErrorKind::InvalidTool`](crate::ErrorKind::InvalidTool) for a name or a schema,
     /// [`DuplicateTool`](crate::ErrorKind::DuplicateTool) for a name that two tools have,
     /// [`InvalidSetting`](crate::ErrorKind::InvalidSetting) for deferral fields without a search
-    /// tool or the like.
+    /// tool, more tools or cache marks than the provider takes, or the like.
     ///
     /// # Example
     /// ```
@@ -197,6 +226,17 @@ fn takes(list: Shape, builtin: Shape) -> bool {
     list == builtin || (list == Shape::OpenAiChat && builtin == Shape::OpenAiResponses)
 }
 
+/// Whether a definition, or what it says of a server's tools, has `"defer_loading": true`.
+pub(super) fn defers(definition: &Value) -> bool {
+    match definition {
+        Value::Object(fields) => {
+            fields.get("defer_loading") == Some(&Value::Bool(true)) || fields.values().any(defers)
+        }
+        Value::Array(list) => list.iter().any(defers),
+        _ => false,
+    }
+}
+
 /// Whether a type is that of a provider's own tool search.
 pub(super) fn is_search(kind: &str) -> bool {
     kind == "tool_search" || kind.starts_with("tool_search_tool_")
@@ -213,8 +253,8 @@ pub(super) fn provider(shape: Shape) -> &'static str {
 }
 
 /// The definition as it was read, under the tool's visible name and without the fields in `drop`,
-/// when it came in `shape`. Of the parameters only what every provider refuses is mended: that they
-/// do not say that they are an object.
+/// when it came in `shape`. Of the parameters only what the provider refuses is mended: that they
+/// do not say that they are an object and the like.
 pub(super) fn as_it_came(
     shown: &VisibleTool,
     shape: Shape,
@@ -226,13 +266,15 @@ pub(super) fn as_it_came(
         Shape::OpenAiChat | Shape::OpenAiResponses => "parameters",
         Shape::Anthropic => "input_schema",
         Shape::Mcp => "inputSchema",
-        Shape::Gemini | Shape::Native => {
+        Shape::Gemini => {
+            let parameters = shown.tool.original_field("parameters");
+            let empty = parameters.is_some_and(schema::is_empty_object);
+            let drop: &[&str] = if empty { &["parameters"] } else { drop };
             return shown.tool.original_in(shape, &shown.name, drop, &[]);
         }
+        Shape::Native => return None,
     };
-    if let Some(mended) =
-        schema::mended(&shown.tool, matches!(shape, Shape::Anthropic | Shape::Mcp))
-    {
+    if let Some(mended) = schema::mended(&shown.tool, shape) {
         set.push((schema, raw(mended)));
     }
     set.extend(more.map(|(key, value)| (key, raw(value.to_owned()))));
@@ -250,5 +292,5 @@ pub(super) fn raw(text: String) -> Arc<RawValue> {
 
 /// `text` as a JSON string.
 pub(super) fn quote(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    Value::from(text).to_string()
 }

@@ -43,7 +43,7 @@ pub fn tools(visible: impl AsRef<Visible>) -> ToolList {
         Entry::Tool(shown) => shown.rendered(Shape::Mcp, |shown| {
             as_it_came(shown, Shape::Mcp, &[], None).unwrap_or_else(|| {
                 let tool = &shown.tool;
-                let schema = schema::object(tool, false);
+                let schema = schema::object(tool, Shape::Mcp);
                 definition(&shown.name, tool.title(), tool.description(), &schema, hints(tool))
             })
         }),
@@ -112,8 +112,9 @@ pub fn calls(request: &Value) -> Vec<Call> {
 
 /// The `result` of a `tools/call` response.
 ///
-/// An answer with data carries it as `structuredContent`; a refusal or a failure is `isError`, which
-/// the model reads, not a protocol error, which it would not.
+/// An answer with data carries it as `structuredContent`, which is an object: any other data stands
+/// in one, at `result`. A refusal or a failure is `isError`, which the model reads, not a protocol
+/// error, which it would not.
 ///
 /// # Example
 /// ```
@@ -132,7 +133,8 @@ pub fn result(_call: &Call, answer: impl Into<Answer>) -> Value {
         "isError": answer.is_error(),
     });
     if let Some(data) = answer.data() {
-        result["structuredContent"] = data.clone();
+        result["structuredContent"] =
+            if data.is_object() { data.clone() } else { json!({"result": data}) };
     }
     result
 }

@@ -4,13 +4,22 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::list::{is_search, provider};
+use super::list::{defers, is_search, provider};
+use super::schema::{MAPS, MAX_DEPTH, SCHEMAS};
 use super::{items, text};
 use crate::catalog::Shape;
 use crate::error::{Error, ErrorKind, Result, invalid_setting};
 
 /// The most tools that Anthropic's tool search takes.
 const MAX_SEARCHED: usize = 10_000;
+/// The most entries of Anthropic's that may have a cache mark, in tools alone.
+const MAX_CACHED: usize = 4;
+/// The most tools that OpenAI takes.
+const MAX_OPENAI: usize = 128;
+/// The most functions that Gemini takes.
+const MAX_GEMINI: usize = 512;
+/// The longest name of a property that Anthropic takes.
+const MAX_PROPERTY: usize = 64;
 
 /// One entry of a list.
 struct Definition<'a> {
@@ -35,8 +44,7 @@ impl Definition<'_> {
 
     /// Whether it brings deferred tools along: a server or namespace whose tools are deferred.
     fn defers(&self) -> bool {
-        self.is_deferred()
-            || (self.schema.is_none() && self.entry.to_string().contains("\"defer_loading\":true"))
+        self.is_deferred() || (self.schema.is_none() && defers(self.entry))
     }
 }
 
@@ -59,6 +67,7 @@ pub(super) fn check(shape: Shape, tools: &Value, search: &str) -> Result<()> {
         }
         schema(shape, definition)?;
     }
+    count(shape, &definitions)?;
     match shape {
         Shape::Anthropic | Shape::OpenAiResponses => deferral(shape, &definitions, search),
         _ => Ok(()),
@@ -128,6 +137,8 @@ fn name(shape: Shape, definition: &Definition<'_>) -> Result<()> {
     let (most, more) = match shape {
         Shape::Mcp => (128, "."),
         Shape::Gemini => (64, ".:"),
+        // A name that is referred to is shorter: a deferred tool is loaded by a reference.
+        Shape::Anthropic if !definition.is_deferred() => (128, ""),
         _ => (64, ""),
     };
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-' || more.contains(c);
@@ -162,7 +173,8 @@ fn schema(shape: Shape, definition: &Definition<'_>) -> Result<()> {
                 "has both parameters and parametersJsonSchema: give one",
             ));
         }
-        return Ok(());
+        let own = definition.entry.get("parameters");
+        return own.map_or(Ok(()), |parameters| dialect(definition, parameters));
     }
     let needed = matches!(shape, Shape::Anthropic | Shape::Mcp);
     let Some(schema) = schema else {
@@ -182,16 +194,153 @@ fn schema(shape: Shape, definition: &Definition<'_>) -> Result<()> {
         Shape::Anthropic => &["oneOf", "anyOf", "allOf"],
         _ => &[],
     };
-    match refused.iter().find(|key| schema.get(**key).is_some()) {
-        Some(key) => Err(invalid(
+    if let Some(key) = refused.iter().find(|key| schema.get(**key).is_some()) {
+        return Err(invalid(
             definition,
             &format!(
                 "has '{key}' at the top of its schema, which {} refuses: move it into a property",
                 provider(shape)
             ),
+        ));
+    }
+    match shape {
+        Shape::OpenAiChat | Shape::OpenAiResponses => openai(definition, schema),
+        Shape::Anthropic => properties(definition, schema),
+        _ => Ok(()),
+    }
+}
+
+fn openai(definition: &Definition<'_>, schema: &Value) -> Result<()> {
+    if schema.get("properties").is_none() {
+        return Err(invalid(
+            definition,
+            "has an object without 'properties', which OpenAI refuses: add \"properties\": {}",
+        ));
+    }
+    let bare = |schema: &Value| is(schema, "array") && schema.get("items").is_none();
+    match place(schema, 0, &bare) {
+        Some(place) => Err(invalid(
+            definition,
+            &format!(
+                "has an array without 'items' at '{place}', which OpenAI refuses: add \"items\": {{}}"
+            ),
         )),
         None => Ok(()),
     }
+}
+
+fn properties(definition: &Definition<'_>, schema: &Value) -> Result<()> {
+    let taken = |name: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+        (1..=MAX_PROPERTY).contains(&name.len()) && name.chars().all(plain)
+    };
+    let names = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    match names.map(|(name, _)| name).find(|name| !taken(name)) {
+        Some(name) => Err(invalid(
+            definition,
+            &format!(
+                "has a property '{}' that Anthropic does not take: use 1 to {MAX_PROPERTY} of \
+                 a-z A-Z 0-9 _ . -",
+                name.escape_debug()
+            ),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Parameters in Gemini's own dialect.
+fn dialect(definition: &Definition<'_>, parameters: &Value) -> Result<()> {
+    if !is(parameters, "object") {
+        return Err(invalid(
+            definition,
+            "has parameters that are no object: give a schema of type OBJECT",
+        ));
+    }
+    let empty = |schema: &Value| {
+        is(schema, "object")
+            && schema.get("properties").and_then(Value::as_object).is_none_or(|map| map.is_empty())
+    };
+    match place(parameters, 0, &empty) {
+        Some(place) if place.is_empty() => Err(invalid(
+            definition,
+            "has an object without properties, which Gemini refuses: leave parameters out",
+        )),
+        Some(place) => Err(invalid(
+            definition,
+            &format!(
+                "has an object without properties at '{place}', which Gemini refuses: list some, \
+                 or take parametersJsonSchema"
+            ),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Whether a schema is of `kind`, alone or among others, in either spelling of types.
+fn is(schema: &Value, kind: &str) -> bool {
+    let named = |name: &Value| name.as_str().is_some_and(|name| name.eq_ignore_ascii_case(kind));
+    match schema.get("type") {
+        Some(Value::Array(names)) => names.iter().any(named),
+        Some(name) => named(name),
+        None => false,
+    }
+}
+
+/// Where the first schema in `schema` is that is `wrong`: keywords and names joined by dots.
+fn place(schema: &Value, depth: usize, wrong: &dyn Fn(&Value) -> bool) -> Option<String> {
+    if wrong(schema) {
+        return Some(String::new());
+    }
+    let fields = schema.as_object().filter(|_| depth < MAX_DEPTH)?;
+    fields.iter().find_map(|(key, value)| {
+        let inner = match value {
+            Value::Object(map) if MAPS.contains(&key.as_str()) => {
+                map.iter().find_map(|(name, one)| {
+                    place(one, depth + 1, wrong).map(|inner| joined(name, &inner))
+                })
+            }
+            Value::Array(list) if SCHEMAS.contains(&key.as_str()) => {
+                list.iter().enumerate().find_map(|(at, one)| {
+                    place(one, depth + 1, wrong).map(|inner| joined(&at.to_string(), &inner))
+                })
+            }
+            _ if SCHEMAS.contains(&key.as_str()) => place(value, depth + 1, wrong),
+            _ => None,
+        };
+        inner.map(|inner| joined(key, &inner))
+    })
+}
+
+fn joined(outer: &str, inner: &str) -> String {
+    if inner.is_empty() { outer.to_owned() } else { format!("{outer}.{inner}") }
+}
+
+fn count(shape: Shape, definitions: &[Definition<'_>]) -> Result<()> {
+    let (what, most) = match shape {
+        Shape::OpenAiChat | Shape::OpenAiResponses => ("tools", MAX_OPENAI),
+        Shape::Gemini => ("functions", MAX_GEMINI),
+        _ => ("tools", usize::MAX),
+    };
+    if definitions.len() > most {
+        return Err(invalid_setting(format!(
+            "the list has {} {what} but {} takes {most}: lower the session's limit",
+            definitions.len(),
+            provider(shape)
+        )));
+    }
+    let cached = |definition: &&Definition<'_>| {
+        definition.entry.get("cache_control").is_some_and(|mark| !mark.is_null())
+    };
+    let cached: Vec<_> = definitions.iter().filter(cached).collect();
+    if shape == Shape::Anthropic && cached.len() > MAX_CACHED {
+        return Err(invalid_setting(format!(
+            "the list has {} cache_control blocks but Anthropic takes {MAX_CACHED}: remove that of \
+             tool '{}', or all but the last one",
+            cached.len(),
+            cached[0].shown()
+        )));
+    }
+    Ok(())
 }
 
 fn deferral(shape: Shape, definitions: &[Definition<'_>], search: &str) -> Result<()> {

@@ -1,4 +1,6 @@
-//! Names that every provider takes: `^[a-zA-Z0-9_-]{1,64}$`.
+//! Names that every provider takes: `^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`.
+
+use std::borrow::Cow;
 
 use super::tool::{DEFAULT_NAMESPACE, ToolId};
 use crate::digest::sha256_hex;
@@ -14,9 +16,10 @@ const SEPARATOR: &str = "__";
 
 /// The provider name that follows from `id` alone.
 ///
-/// A tool of the default namespace keeps its name, any other is `namespace__name`. When a
-/// character has to be replaced or the whole is too long, the end becomes `_` and a hash of the
-/// id, so that names that differ only in what was cut or replaced stay distinct.
+/// A tool of the default namespace keeps its name, any other is `namespace__name`. What begins with
+/// a digit or a hyphen gets a `_` in front, since Gemini takes neither there. When a character has
+/// to be replaced or the whole is too long, the end becomes `_` and a hash of the id, so that names
+/// that differ only in what was cut or replaced stay distinct.
 pub(crate) fn provider_name(id: &ToolId) -> String {
     let whole = whole(id);
     let fits = whole.len() <= MAX_PROVIDER_NAME && whole.bytes().all(is_safe);
@@ -48,14 +51,23 @@ fn with_tail(id: &ToolId, hashed: &str) -> String {
     // A name of nothing but replaced characters says nothing: begin it with a word.
     let stem = safe.trim_matches('_');
     let stem = if stem.is_empty() { "tool" } else { stem };
-    format!("{stem}_{}", &sha256_hex(hashed)[..TAIL])
+    format!("{}_{}", begun(stem), &sha256_hex(hashed)[..TAIL])
+}
+
+/// `name` with a beginning that Gemini takes.
+fn begun(name: &str) -> Cow<'_, str> {
+    if name.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
+        Cow::Owned(format!("_{name}"))
+    } else {
+        Cow::Borrowed(name)
+    }
 }
 
 fn whole(id: &ToolId) -> String {
     if id.namespace() == DEFAULT_NAMESPACE {
-        id.name().to_owned()
+        begun(id.name()).into_owned()
     } else {
-        format!("{}{SEPARATOR}{}", id.namespace(), id.name())
+        begun(&format!("{}{SEPARATOR}{}", id.namespace(), id.name())).into_owned()
     }
 }
 
@@ -94,13 +106,14 @@ mod tests {
     proptest! {
         #[test]
         fn always_valid_and_distinct(
-            a in "[a-z]{1,4}", b in ".{1,90}", c in "[a-z]{1,4}", d in ".{1,90}",
+            a in "[a-z0-9-]{1,4}", b in ".{1,90}", c in "[a-z0-9-]{1,4}|default", d in ".{1,90}",
         ) {
             prop_assume!(!b.trim().is_empty() && !d.trim().is_empty());
             let (first, second) = (name(&a, &b), name(&c, &d));
             for name in [&first, &second] {
                 prop_assert!(name.len() <= MAX_PROVIDER_NAME && !name.is_empty());
                 prop_assert!(name.bytes().all(is_safe));
+                prop_assert!(name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'));
             }
             // Plain forms may meet (`a__b` in another namespace); the snapshot parts those.
             if (a, b) != (c, d) && first.rsplit('_').next().is_some_and(|tail| tail.len() == TAIL) {

@@ -5,6 +5,7 @@ mod consistency;
 mod golden;
 #[cfg(feature = "rig")]
 mod rig;
+mod rules;
 mod stale;
 
 use serde_json::{Value, json};

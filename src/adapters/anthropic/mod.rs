@@ -19,7 +19,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-pub use deferred::{Referenced, Search, deferred, discovered, references};
+pub use deferred::{Referenced, Search, deferred, discovered, forget_references, references};
 
 use super::answer::Answer;
 use super::list::{ToolList, as_it_came, quote, raw};
@@ -72,7 +72,7 @@ fn written(
     more: Option<(&'static str, &str)>,
 ) -> Arc<RawValue> {
     as_it_came(shown, Shape::Anthropic, drop, more).unwrap_or_else(|| {
-        let parameters = schema::object(&shown.tool, false);
+        let parameters = schema::object(&shown.tool, Shape::Anthropic);
         let more = more.map(|(key, value)| format!(r#","{key}":{value}"#)).unwrap_or_default();
         definition(&shown.name, shown.tool.description(), &parameters, &more)
     })

@@ -4,6 +4,11 @@
 //! Names are at most 64 of `[a-zA-Z0-9_-]`. OpenAI's own tool search exists in the responses API
 //! only.
 //!
+//! OpenAI itself takes the types `function` and `custom` here, the latter with its fields at `custom`.
+//! Built-in tools of the responses API (`web_search`, `file_search`, a flat `custom`) go out all the
+//! same, since other servers that speak this API take them: keep them out of a catalog that is sent to
+//! OpenAI by chat completions.
+//!
 //! Render the list anew after each [`find_tool`](crate::Session::find_tool): one that is rendered once
 //! a turn never holds what the reply says is loaded.
 
@@ -45,7 +50,7 @@ pub fn tools(visible: impl AsRef<Visible>) -> ToolList {
             as_it_came(shown, Shape::OpenAiChat, &[], None).unwrap_or_else(|| {
                 let responses = shown.tool.shape() == Some(Shape::OpenAiResponses);
                 let strict = shown.tool.original_field("strict").filter(|_| responses);
-                let parameters = schema::object(&shown.tool, true);
+                let parameters = schema::object(&shown.tool, Shape::OpenAiChat);
                 function(&shown.name, shown.tool.description(), &parameters, strict)
             })
         }),

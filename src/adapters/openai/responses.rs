@@ -44,7 +44,7 @@ pub fn tools(visible: impl AsRef<Visible>) -> ToolList {
                 || {
                     let chat = shown.tool.shape() == Some(Shape::OpenAiChat);
                     let strict = shown.tool.original_field("strict").filter(|_| chat);
-                    let parameters = schema::object(&shown.tool, true);
+                    let parameters = schema::object(&shown.tool, Shape::OpenAiResponses);
                     function(&shown.name, shown.tool.description(), &parameters, strict)
                 },
             )

@@ -24,7 +24,7 @@ use serde_json::Value;
 pub use session::SessionTools;
 
 use super::schema;
-use crate::catalog::ToolId;
+use crate::catalog::{Shape, ToolId};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -56,7 +56,8 @@ where
     let mut set = ToolSet::default();
     for tool in snapshot.tools() {
         let name = snapshot.provider_name(tool.id()).unwrap_or_default();
-        let parameters = schema::object(tool, true);
+        // rig does not say which provider it is for: OpenAI demands most.
+        let parameters = schema::object(tool, Shape::OpenAiChat);
         let (run, id) = (Arc::clone(&run), tool.id().clone());
         set.add_dynamic_tool(dynamic_tool(
             name,

@@ -30,6 +30,10 @@ use crate::session::{AsyncSession, Authorized, Call, FindRequest, MetaTool, Sess
 /// anew, in its cache-stable order. A call goes through the gate before it is dispatched: what is
 /// refused reaches the model as the session's words. A tool that ran is noted as used.
 ///
+/// rig asks an index for tools only when the prompt, or a message before it, has text. A conversation
+/// that begins with an image alone is sent no tools at all, neither core nor `find_tool`: put a line of
+/// text beside the image.
+///
 /// A session is one run of an agent: give each conversation its own agent and session. A tool that a
 /// refresh of the catalog adds later is shown only when the agent has an implementation of it.
 ///

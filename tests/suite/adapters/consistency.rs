@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use toolrack::anthropic::Search;
 use toolrack::{
-    Answer, Call, Catalog, Engine, FindRequest, Risk, SessionOptions, Tool, Verdict, anthropic,
-    gemini, mcp, openai,
+    Answer, Call, Catalog, Engine, FindReply, FindRequest, FindStatus, Risk, SessionOptions, Tool,
+    Verdict, anthropic, gemini, mcp, openai,
 };
 
 use super::{ADAPTERS, session, six, value};
@@ -150,6 +150,63 @@ fn a_search_tool_stays_when_a_builtin_brings_deferred_tools() {
 }
 
 #[test]
+fn a_server_whose_tools_are_deferred_keeps_its_search() {
+    let text = r#"[{"name": "a", "input_schema": {"type": "object"}},
+        {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"},
+        {"type": "mcp_toolset", "mcp_server_name": "crm", "default_config": {"defer_loading": true}}]"#;
+    let run = session(text, SessionOptions::default());
+    for (search, name) in [
+        (Search::Client, "tool_search_tool_bm25"),
+        (Search::Bm25, "tool_search_tool_bm25"),
+        (Search::Regex, "tool_search_tool_regex"),
+    ] {
+        let list = anthropic::deferred(&run, search, &json!([])).unwrap();
+        let searches: Vec<String> = super::names(value(&list).as_array(), |entry| entry);
+        assert_eq!(
+            searches.iter().filter(|one| one.contains("search")).collect::<Vec<_>>(),
+            [name]
+        );
+        assert!(list.json().contains("mcp_toolset"));
+    }
+    anthropic::tools(run.visible()).validate().unwrap();
+}
+
+#[test]
+fn a_server_that_says_that_it_defers_nothing_brings_no_search() {
+    let text = r#"[{"name": "a"}, {"type": "tool_search"},
+        {"type": "mcp", "server_label": "crm", "server_url": "https://crm.example", "defer_loading": false}]"#;
+    let list = openai::responses::tools(session(text, SessionOptions::default()).visible());
+    list.validate().unwrap();
+    assert_eq!(list.left_out()[0].builtin().kind(), "tool_search");
+}
+
+#[test]
+fn names_begin_as_every_provider_takes_them_and_lead_back() {
+    let text = r#"[{"name": "21st_magic"}, {"name": "get", "namespace": "1password"}, {"name": "-x"},
+        {"name": "__3d/print"}, {"name": "_21st_magic"}]"#;
+    let mut run = session(text, SessionOptions::default());
+    let ids = [
+        "default/21st_magic",
+        "1password/get",
+        "default/-x",
+        "default/__3d/print",
+        "default/_21st_magic",
+    ];
+    for (adapter, names) in ADAPTERS.iter().zip(lists(&run)) {
+        (adapter.list)(&run).validate().unwrap();
+        assert_eq!(names[..3], ["_21st_magic", "_1password__get", "_-x"]);
+        assert!(names[4].starts_with("_21st_magic_"), "{names:?}");
+        for (name, id) in names.iter().zip(ids) {
+            assert!(name.starts_with('_'), "{name}");
+            match run.authorize(&Call::new(name.as_str(), json!({}))).unwrap() {
+                Verdict::Run(tool) => assert_eq!(tool.id().to_string(), id),
+                other => panic!("{name}: {other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
 fn what_the_providers_search_brought_may_run() {
     let mut run = six();
     let call = Call::new("send_mail", json!({}));
@@ -184,6 +241,57 @@ fn references_say_only_what_they_may() {
     let reply = run.find_tool(&FindRequest::of_names(["nothing_at_all"])).unwrap();
     let answer = anthropic::references(&call, &reply, &sent);
     assert!(answer.note.is_none() && answer.result["content"].is_string());
+}
+
+#[test]
+fn a_note_says_whatever_references_leave_out() {
+    let mut run = six();
+    let sent = anthropic::deferred(&run, Search::Client, &json!([])).unwrap();
+    let call = Call::new("find_tool", json!({})).with_id("t1");
+    let whole = run.find_tool(&FindRequest::of_names(["send_mail"])).unwrap();
+    assert_eq!(anthropic::references(&call, &whole, &sent).note, None);
+    let more: [fn(&mut FindReply); 5] = [
+        |reply| reply.near = reply.loaded.clone(),
+        |reply| reply.total = 17,
+        |reply| reply.degraded = Some("the embedding service answered 503".to_owned()),
+        |reply| reply.status = FindStatus::Repeated,
+        |reply| reply.unknown_names.push("no_such_tool".to_owned()),
+    ];
+    for (number, change) in more.into_iter().enumerate() {
+        let mut reply = whole.clone();
+        change(&mut reply);
+        let answer = anthropic::references(&call, &reply, &sent);
+        assert!(answer.result["content"][0]["tool_name"] == "send_mail");
+        assert_eq!(answer.note, Some(reply.text()), "{number}");
+    }
+}
+
+#[test]
+fn data_of_any_kind_is_an_object_for_mcp() {
+    let call = Call::new("a", json!({}));
+    for data in [json!([1, 2]), json!("text"), json!(null), json!(3)] {
+        let result = mcp::result(&call, Answer::new("x").with_data(data.clone()));
+        assert_eq!(result["structuredContent"], json!({"result": data}));
+    }
+    let data = json!({"rows": []});
+    assert_eq!(
+        mcp::result(&call, Answer::new("x").with_data(data.clone()))["structuredContent"],
+        data
+    );
+}
+
+#[test]
+fn geminis_calls_are_read_in_snake_case_and_from_a_stream() {
+    let part = |key: &str, name: &str| {
+        json!({"candidates": [{"content": {"parts": [
+        {"text": "One moment."}, {key: {"name": name, "args": {"a": 1}}}]}}]})
+    };
+    let snake = gemini::calls(&part("function_call", "a"));
+    assert_eq!(snake, [Call::new("a", json!({"a": 1}))]);
+    let streamed = gemini::calls(
+        &json!([part("functionCall", "a"), {"candidates": []}, part("function_call", "b")]),
+    );
+    assert_eq!(streamed.iter().map(|call| call.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
 }
 
 #[test]
@@ -267,7 +375,7 @@ fn arguments_come_as_models_write_them() {
 #[test]
 fn a_list_that_a_provider_would_refuse_is_told_in_one_sentence() {
     let object = json!({"type": "object"});
-    let long = "n".repeat(65);
+    let long = "n".repeat(129);
     let anthropic_of = |entries: Value| anthropic::validate(&entries).unwrap_err();
     let tool = |name: &str| json!({"name": name, "input_schema": object});
     let deferred =
@@ -277,8 +385,8 @@ fn a_list_that_a_provider_would_refuse_is_told_in_one_sentence() {
     insta::assert_snapshot!(anthropic_of(json!([tool("a"), deferred("b")])), @"tool 'b' is deferred but the list has no search tool: add one or remove defer_loading");
     insta::assert_snapshot!(anthropic_of(json!([deferred("a"), deferred("b")])), @"every tool of the list is deferred: leave one, such as the search tool, without defer_loading");
     insta::assert_snapshot!(anthropic_of(json!([tool("a"), tool("a")])), @"two tools of the list are called 'a': rename one of them or give it a namespace");
-    insta::assert_snapshot!(anthropic_of(json!([tool(&long)])), @"tool 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn' has a name that Anthropic does not take: use 1 to 64 of a-z A-Z 0-9 _ -");
-    insta::assert_snapshot!(anthropic_of(json!([tool("a.b")])), @"tool 'a.b' has a name that Anthropic does not take: use 1 to 64 of a-z A-Z 0-9 _ -");
+    insta::assert_snapshot!(anthropic_of(json!([tool(&long)])), @"tool 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn' has a name that Anthropic does not take: use 1 to 128 of a-z A-Z 0-9 _ -");
+    insta::assert_snapshot!(anthropic_of(json!([tool("a.b")])), @"tool 'a.b' has a name that Anthropic does not take: use 1 to 128 of a-z A-Z 0-9 _ -");
     insta::assert_snapshot!(anthropic_of(json!([{"name": "a", "input_schema": {"type": "object", "anyOf": []}}])), @"tool 'a' has 'anyOf' at the top of its schema, which Anthropic refuses: move it into a property");
     insta::assert_snapshot!(anthropic_of(json!([{"name": "a", "input_schema": {}}])), @"tool 'a' has parameters that are no object: give a schema of type object");
     let mut cached = deferred("b");

@@ -1,4 +1,5 @@
-//! Rendered lists against files that were compared with the providers' documentation.
+//! Rendered lists against files that were read beside the providers' documentation. No provider has
+//! been sent them; `openai.json` holds a built-in tool that OpenAI itself takes in responses only.
 //!
 //! `TOOLRACK_WRITE_GOLDEN=1` writes them anew; read the difference before it is committed.
 

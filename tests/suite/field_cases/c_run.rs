@@ -2,10 +2,11 @@
 
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use toolrack::anthropic::Search;
 use toolrack::{
-    Catalog, Engine, FindRequest, FindStatus, RefusalKind, RefuseReason, SessionOptions, Timing,
-    TokenCounter, openai,
+    Call, Catalog, Engine, FindRequest, FindStatus, Listing, RefusalKind, RefuseReason,
+    RuntimeContext, SessionOptions, Timing, TokenCounter, anthropic, openai,
 };
 
 use crate::fixtures::{allowed, many, names, refused, tool};
@@ -160,6 +161,67 @@ fn case_21_after_compaction() {
             assert_ne!(reply.status, FindStatus::Repeated, "{reply}");
             assert!(run.visible().contains("ops__restart_service"));
         }
+    }
+}
+
+/// Case 21 again, on Anthropic's deferred loading: the tool that was discovered leaves by a refresh, or
+/// the caller's scope does. The history refers to what the list lacks, which is an error for ever unless
+/// the history is mended.
+#[test]
+fn case_21_discovered_and_gone() {
+    const THREE: &str = r#"[{"name": "a"}, {"name": "b", "description": "SECRET", "scopes": ["ops"]}, {"name": "c"}]"#;
+    for by_refresh in [true, false] {
+        let engine =
+            Engine::builder(Catalog::parse(THREE).unwrap()).without_embedder().build().unwrap();
+        let ops = RuntimeContext::default().scopes(["ops"]);
+        let options = SessionOptions::default().limit(2).retrieve(0).pass_through(0).context(ops);
+        let mut run = engine.session(options).unwrap();
+        let sent = anthropic::deferred(&run, Search::Client, &json!([])).unwrap();
+        let reply = run.find_tool(&FindRequest::of_names(["b", "c"])).unwrap();
+        let call = Call::new("find_tool", json!({})).with_id("t1");
+        let both = anthropic::references(&call, &reply, &sent).result;
+        let mut one = both.clone();
+        one["content"].as_array_mut().unwrap().retain(|block| block["tool_name"] == "b");
+        let found = |name: &str| {
+            json!({"type": "tool_search_tool_result", "tool_use_id": "s1", "content": {
+            "type": "tool_search_tool_search_result",
+            "tool_references": [{"type": "tool_reference", "tool_name": name}]}})
+        };
+        let history = json!([
+            {"role": "user", "content": "restart it"},
+            {"role": "assistant", "content": [found("b"), found("c")]},
+            anthropic::message([both, one, json!({"type": "tool_result", "tool_use_id": "t2", "content": "done"})])]);
+
+        let list = anthropic::deferred(&run, Search::Client, &history).unwrap();
+        assert!(list.missing_references().is_empty());
+        let mut mended = history.clone();
+        assert!(anthropic::forget_references(&mut mended, &list).is_empty());
+        assert_eq!(mended, history);
+
+        if by_refresh {
+            let left = Listing::parse(r#"[{"name": "a"}, {"name": "c"}]"#).unwrap();
+            engine.refresh("catalog", left).unwrap();
+        } else {
+            run.set_context(RuntimeContext::default());
+        }
+        run.step();
+        let list = anthropic::deferred(&run, Search::Client, &history).unwrap();
+        assert!(!list.json().contains("\"b\""));
+        assert_eq!(list.missing_references(), ["b"]);
+        assert_eq!(anthropic::forget_references(&mut mended, &list), ["b"]);
+        assert_eq!(anthropic::discovered(&mended), ["c"]);
+        let gone = json!([{"type": "text", "text": "The tools that this search found are not available any more."}]);
+        assert_eq!(mended[1]["content"][0]["content"]["tool_references"], json!([]));
+        assert_eq!(mended[1]["content"][1], history[1]["content"][1]);
+        assert_eq!(
+            mended[2]["content"][0]["content"],
+            json!([{"type": "tool_reference", "tool_name": "c"}])
+        );
+        assert_eq!(mended[2]["content"][1]["content"], gone);
+        assert_eq!(mended[2]["content"][2], history[2]["content"][2]);
+        assert!(!mended.to_string().contains("SECRET") && !mended.to_string().contains("\"b\""));
+        let list = anthropic::deferred(&run, Search::Client, &mended).unwrap();
+        assert!(list.missing_references().is_empty());
     }
 }
 
