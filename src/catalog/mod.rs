@@ -23,6 +23,7 @@ use arc_swap::ArcSwap;
 
 pub(crate) use access::Condition;
 pub use findings::{Finding, FindingKind};
+pub(crate) use names::MAX_ALIKE;
 pub use policy::{Risk, ToolPolicy};
 pub use provider_name::MAX_PROVIDER_NAME;
 pub(crate) use provider_name::provider_name;

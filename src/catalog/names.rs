@@ -13,6 +13,8 @@ const JOINTS: [char; 5] = ['_', '-', '.', '/', ':'];
 /// A bound for what one name can cost: without it a name of a hundred thousand joints would be
 /// indexed a hundred thousand times.
 const MAX_WRITTEN: usize = 256;
+/// Tools of one name that may be meant all together; more are told apart by whole names.
+pub(crate) const MAX_ALIKE: usize = 20;
 /// What is put around a name to say that it is one.
 const QUOTES: [char; 9] = ['`', '"', '\'', '“', '”', '‘', '’', '«', '»'];
 /// How many bytes of a text are searched for names.
@@ -132,11 +134,15 @@ impl Names {
     /// Inside a sentence only what looks like an identifier counts (an inner joint or capital, or
     /// back quotes): a tool called `search` is not meant by everybody who searches. A name of several
     /// words counts in quotes, or when none of them could be a word of the sentence: nobody means a
-    /// tool called `of the`. A text that is a name as a whole always counts.
+    /// tool called `of the`. A text that is a name as a whole always counts. What more than
+    /// [`MAX_ALIKE`] tools are called names none of them.
     pub(crate) fn mentions(&self, text: &str, eligible: &dyn Fn(usize) -> bool) -> Mentions {
         let mut found = Mentions::default();
         let mut taken: HashSet<usize> = HashSet::new();
         let mut add = |rows: Vec<usize>| {
+            if rows.len() > MAX_ALIKE {
+                return;
+            }
             found.ambiguous |= rows.len() > 1;
             found.rows.extend(rows.into_iter().filter(|&row| taken.insert(row)));
         };

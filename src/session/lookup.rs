@@ -1,8 +1,8 @@
 //! What a run may look up without loading it: the page of all tools, the notice, definitions.
 
 use super::find_tool::{Definition, FindRequest};
-use super::search::MAX_ALIKE;
 use super::{Session, slot};
+use crate::catalog::MAX_ALIKE;
 use crate::index::definition_text;
 use crate::select::{Budget, Detail, Outline, groups};
 use crate::working_set::{Delta, Slot};

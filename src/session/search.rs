@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::find_tool::{CrowdedName, FindReply, FindRequest, FindStatus, FoundTool};
 use super::{Session, slot, summary};
-use crate::catalog::ToolId;
+use crate::catalog::{MAX_ALIKE, ToolId};
 use crate::error::Result;
 use crate::select::{Candidate, GatedBy, MAX_INTENTS, Outcome, Rejected, SelectRequest, Selection};
 use crate::working_set::{Delta, RefuseReason, Slot};
@@ -14,9 +14,6 @@ const MAX_AVAILABLE: usize = 30;
 
 /// Searches that a session remembers to recognise a repeated one.
 const MAX_SEARCHES: usize = 64;
-
-/// Tools of one name that are loaded all together; more are told apart by whole names.
-pub(super) const MAX_ALIKE: usize = 20;
 
 /// Tools that a reply names of those that are too many to load.
 const MAX_CROWD: usize = 5;

@@ -177,6 +177,11 @@ fn a_name_that_stands_for_many_tools_loads_none_and_says_how_many() {
     insta::assert_snapshot!(reply, @r"
     'search' stands for 500 tools, of which none was loaded; give the whole name of one, such as server0__do_search, server1__do_search, server2__do_search, server3__do_search, server4__do_search.
     ");
+    // Whoever says only what all are called has named none of them.
+    let mut run = engine.session(SessionOptions::default()).unwrap();
+    let reply = search(&mut run, "find_tool", json!({"intent": "do_search"}));
+    assert!((1..=8).contains(&reply.loaded.len()), "{reply}");
+    assert!(reply.text().len() < 2_000, "{reply}");
     // Twenty are few enough to look at.
     for (n, loaded) in [(20, 20), (21, 0)] {
         let options = SessionOptions::default().limit(30).pass_through(0).retrieve(0);

@@ -251,10 +251,6 @@ fn small(which: usize) -> Engine {
     Engine::builder(Catalog::parse(CATALOGS[which]).unwrap()).build().unwrap()
 }
 
-fn engine_of(snapshot: &Snapshot) -> Engine {
-    Engine::builder(Catalog::from_tools(snapshot.tools().cloned()).unwrap()).build().unwrap()
-}
-
 /// The first catalog and two tools that no context may use; one of them is on an allow-list.
 fn secret_catalog() -> Catalog {
     let mut listing = Listing::parse(CATALOGS[0]).unwrap();
