@@ -69,7 +69,7 @@ impl Session {
         self.visible_ids().iter().filter(reshaped).for_each(|id| self.unseen.add(id.clone()));
         self.unseen.extend(&delta);
         let may = |id: &ToolId| cost(&index, &eligible, id).is_some();
-        self.unseen.retain(&may);
+        self.unseen.retain(may);
         self.briefed.retain(|id| may(id) && old.snapshot.get(id) == index.snapshot.get(id));
         // What found a tool that is gone would find something else now.
         self.searches.retain(|(_, found)| found.iter().all(may));
