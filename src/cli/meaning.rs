@@ -133,6 +133,7 @@ pub(crate) struct Tune {
     pub options: TuneOptions,
 }
 
+#[cfg(feature = "gateway")]
 #[derive(Debug)]
 pub(crate) struct Serve {
     /// The file that names the servers.
