@@ -8,9 +8,9 @@ use super::policy::Eligible;
 use crate::catalog::{Snapshot, Tool};
 use crate::text::{TokenCount, TokenCounter};
 
-/// Bytes of a first line.
+/// Characters of a first line.
 const LINE: usize = 240;
-/// Bytes of a first sentence.
+/// Characters of a first sentence.
 const SENTENCE: usize = 100;
 
 /// How much an [`Outline`] tells of each tool, from all to nothing.
@@ -177,16 +177,14 @@ pub(crate) fn first_sentence(tool: &Tool) -> String {
     first_line(&line[..end], SENTENCE)
 }
 
-/// The first line of a description, at most `bytes` bytes, cut at a word.
+/// The first line of a description, at most `most` characters and a mark, cut at a word.
 ///
 /// Control characters become spaces: a line is a line.
-pub(crate) fn first_line(description: &str, bytes: usize) -> String {
+pub(crate) fn first_line(description: &str, most: usize) -> String {
     let line = description.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if line.len() <= bytes {
-        return line;
-    }
-    let cut = &line[..line.floor_char_boundary(bytes)];
+    let Some((end, _)) = line.char_indices().nth(most) else { return line };
+    let cut = &line[..end];
     let cut = cut.rsplit_once(' ').map_or(cut, |(head, _)| head);
     format!("{cut}…")
 }
@@ -213,5 +211,8 @@ mod tests {
         }
         let long = sentence(&"word ".repeat(100));
         assert!(long.len() <= SENTENCE + '…'.len_utf8() && long.ends_with("word…"), "{long}");
+        // A letter is a letter in every script.
+        assert_eq!(sentence(&"字".repeat(100)), "字".repeat(100));
+        assert_eq!(sentence(&"字".repeat(101)), format!("{}…", "字".repeat(100)));
     }
 }

@@ -43,7 +43,7 @@ const MAX_RECENT: usize = 6;
 /// Bytes of a remembered message.
 const MAX_RECENT_TEXT: usize = 4 * 1024;
 
-/// Bytes of a tool's line in a reply.
+/// Characters of a tool's line in a reply.
 const SUMMARY: usize = 120;
 
 /// One run of an agent.

@@ -565,5 +565,6 @@ fn options_value(options: &super::SessionOptions) -> Value {
     if let Value::Object(fields) = &mut options {
         fields.remove("context");
     }
-    options
+    // Where a map keeps the order of insertion, another key has taken the place of that one.
+    sorted(options)
 }
