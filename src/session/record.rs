@@ -11,7 +11,7 @@ use tracing::field::Empty;
 
 use super::{
     Call, FindReply, FindRequest, RefusalKind, Session, SessionOptions, Turn, TurnInput, Verdict,
-    Visible, reach,
+    Visible, cost, reach,
 };
 use crate::catalog::ToolId;
 use crate::error::{Error, Result};
@@ -77,6 +77,14 @@ impl Session {
     }
 
     fn begin_trace(&mut self, recorder: Recorder) {
+        // A refused call may have brought in what only a newer catalog lets the run have, and a trace
+        // begins with one catalog.
+        let held =
+            self.set.visible().chain(&self.briefed).chain(self.told.iter().map(|(id, _)| id));
+        if held.into_iter().any(|id| cost(&self.index, &self.eligible, id).is_none()) {
+            let delta = self.catch_up();
+            self.pending.extend(delta);
+        }
         self.trace = recorder;
         self.unseen.was_taken();
         let catalog = self.trace.attribute(CatalogStamp::of(&self.index.snapshot));

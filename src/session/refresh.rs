@@ -24,12 +24,18 @@ impl Session {
     /// Takes in the current index; what changed since the last step comes with it.
     pub(super) fn begin_step(&mut self) -> Delta {
         let mut delta = std::mem::take(&mut self.pending);
-        let index = self.engine.index();
-        if !Arc::ptr_eq(&index, &self.index) {
-            self.trace_world(&index);
-            delta.extend(self.see(index));
-        }
+        delta.extend(self.catch_up());
         delta
+    }
+
+    /// Takes in the current index, if it is another one, and gives what that changed.
+    pub(super) fn catch_up(&mut self) -> Delta {
+        let index = self.engine.index();
+        if Arc::ptr_eq(&index, &self.index) {
+            return Delta::default();
+        }
+        self.trace_world(&index);
+        self.see(index)
     }
 
     pub(super) fn see(&mut self, index: Arc<ToolIndex>) -> Delta {

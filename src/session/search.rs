@@ -1,7 +1,5 @@
 //! `find_tool`, carried out.
 
-use std::sync::Arc;
-
 use super::find_tool::{CrowdedName, FindReply, FindRequest, FindStatus, FoundTool};
 use super::{Session, slot, summary};
 use crate::catalog::{MAX_ALIKE, ToolId};
@@ -36,12 +34,8 @@ impl Session {
 
     pub(super) fn carry_out(&mut self, request: &FindRequest) -> Result<FindReply> {
         // What the reply says is loaded or does not exist has to be so for the call that follows.
-        let index = self.engine.index();
-        if !Arc::ptr_eq(&index, &self.index) {
-            self.trace_world(&index);
-            let delta = self.see(index);
-            self.pending.extend(delta);
-        }
+        let delta = self.catch_up();
+        self.pending.extend(delta);
         let mut hits = self.hits(request)?;
         if let Some(ranked) = hits.ranked.take() {
             let (select, selection) = *ranked;

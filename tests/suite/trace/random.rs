@@ -158,10 +158,10 @@ proptest! {
         let mut run = engine.session(options.context(context(first))).unwrap();
         // What happens before the trace begins is in its state.
         perform(&engine, &mut run, &before);
-        let start: Vec<Tool> = run.snapshot().tools().cloned().collect();
         let level = if operator { TraceLevel::Operator } else { TraceLevel::Run };
         let trace = TraceBuffer::new();
         run.trace_at(level, trace.clone());
+        let start: Vec<Tool> = run.snapshot().tools().cloned().collect();
         let snapshots = perform(&engine, &mut run, &acts);
 
         let again = Engine::builder(Catalog::from_tools(start).unwrap()).build().unwrap();
