@@ -111,9 +111,29 @@ impl TrustPolicy {
         self.sources.as_ref().is_none_or(|sources| sources.contains(source))
     }
 
-    /// Why what `source` lists is withheld, a tool or a built-in one; what is new is pinned.
+    /// Whether what `source` lists is withheld, a tool or a built-in one; what is new is pinned.
     fn take(
         &mut self,
+        source: &str,
+        id: &ToolId,
+        hash: &str,
+        findings: &[Finding],
+    ) -> Option<Withheld> {
+        let why = self.objection(source, id, hash, findings);
+        if self.pin_new && why.is_none() && !self.pins.contains_key(id) {
+            self.pins.insert(id.clone(), hash.to_owned());
+            self.unreviewed.insert(id.clone());
+        }
+        why.map(|why| Withheld {
+            tool: id.clone(),
+            source: source.to_owned(),
+            hash: hash.to_owned(),
+            why,
+        })
+    }
+
+    fn objection(
+        &self,
         source: &str,
         id: &ToolId,
         hash: &str,
@@ -130,14 +150,8 @@ impl TrustPolicy {
             return Some(WithheldReason::Changed { pinned: pinned.clone() });
         }
         let is_accepted = pinned.is_some() && !self.unreviewed.contains(id);
-        if self.withhold_flagged && !is_accepted && !findings.is_empty() {
-            return Some(WithheldReason::Flagged);
-        }
-        if self.pin_new && pinned.is_none() {
-            self.pins.insert(id.clone(), hash.to_owned());
-            self.unreviewed.insert(id.clone());
-        }
-        None
+        (self.withhold_flagged && !is_accepted && !findings.is_empty())
+            .then_some(WithheldReason::Flagged)
     }
 
     /// Parts listed entries into offered ones and withheld ones, each of these with its place in the
@@ -147,15 +161,7 @@ impl TrustPolicy {
         for (place, entry) in listed.into_iter().enumerate() {
             let (id, hash) = (entry.tool.id(), entry.tool.content_hash());
             match self.take(&entry.source, id, hash, &entry.findings) {
-                Some(why) => {
-                    let told = Withheld {
-                        tool: id.clone(),
-                        source: entry.source.to_string(),
-                        hash: hash.to_owned(),
-                        why,
-                    };
-                    withheld.push(WithheldEntry { place, entry, told });
-                }
+                Some(told) => withheld.push(WithheldEntry { place, entry, told }),
                 None => offered.push(entry),
             }
         }
@@ -172,15 +178,7 @@ impl TrustPolicy {
         for (source, builtin) in each {
             let (id, hash) = (builtin.id(), builtin.content_hash());
             match self.take(source, id, hash, builtin.findings()) {
-                Some(why) => {
-                    let told = Withheld {
-                        tool: id.clone(),
-                        source: source.to_string(),
-                        hash: hash.to_owned(),
-                        why,
-                    };
-                    withheld.push((builtin.clone(), told));
-                }
+                Some(told) => withheld.push((builtin.clone(), told)),
                 None => offered.push(builtin.clone()),
             }
         }

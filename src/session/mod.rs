@@ -129,13 +129,16 @@ struct Unseen {
 }
 
 impl Unseen {
+    /// Adds a tool once, as the last one.
     fn add(&self, id: ToolId) {
-        self.list().push(id);
+        let mut tools = self.list();
+        tools.retain(|other| *other != id);
+        tools.push(id);
     }
 
     /// Adds what `delta` brought into the list.
     fn extend(&self, delta: &Delta) {
-        self.list().extend(delta.admitted.iter().map(|(id, _)| id.clone()));
+        delta.admitted.iter().for_each(|(id, _)| self.add(id.clone()));
     }
 
     fn remove(&self, id: &ToolId) {

@@ -45,6 +45,10 @@ fn what_came_in_unseen_is_refused_in_any_order_of_calls() {
     run.pin("read_file").unwrap();
     assert_eq!(refused(&mut run, "files__read_file").kind, RefusalKind::NotLoaded);
 
+    // Each is remembered once, however often its call is refused.
+    (0..3).for_each(|_| drop(refused(&mut run, "files__read_file")));
+    assert_eq!(run.to_state().unseen, [id("files/read_file")]);
+
     // Granted after the whole catalog was sent.
     let mut run = engine.session(SessionOptions::default()).unwrap();
     run.visible();
